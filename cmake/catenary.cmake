@@ -1,0 +1,36 @@
+# How rooms, tests and tools are declared, each in one line.
+
+add_library(catenary_options INTERFACE)
+target_include_directories(catenary_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(catenary_options INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Werror -fvisibility=hidden -ffp-contract=off)
+if(CATENARY_SANITIZE)
+  target_compile_options(catenary_options INTERFACE
+    -fsanitize=${CATENARY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(catenary_options INTERFACE -fsanitize=${CATENARY_SANITIZE})
+endif()
+
+# catenary_room(<name> SOURCES a.cc ... [DEPENDS other_room ...])
+# A room is a static library, cat_<name>, that sees only the rooms it depends on.
+function(catenary_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(cat_${name} STATIC ${ROOM_SOURCES})
+  target_link_libraries(cat_${name} PUBLIC catenary_options ${ROOM_DEPENDS})
+endfunction()
+
+# catenary_test(<name> SOURCES a_test.cc ... [DEPENDS cat_x ...] [LABEL unit] [TIMEOUT 60])
+# A GoogleTest program that ctest runs as one test.
+function(catenary_test name)
+  cmake_parse_arguments(TEST "" "LABEL;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  if(NOT TEST_LABEL)
+    set(TEST_LABEL unit)
+  endif()
+  if(NOT TEST_TIMEOUT)
+    set(TEST_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${TEST_SOURCES})
+  target_link_libraries(${name} PRIVATE catenary_options ${TEST_DEPENDS} GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS ${TEST_LABEL} TIMEOUT ${TEST_TIMEOUT})
+endfunction()

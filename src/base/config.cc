@@ -1,0 +1,165 @@
+#include "src/base/config.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <variant>
+
+#include "src/base/error.h"
+
+namespace catenary {
+namespace {
+
+using TextField = std::string Config::*;
+using NumberField = std::int64_t Config::*;
+
+struct Variable {
+  const char* name;
+  std::variant<TextField, NumberField> field;
+  std::int64_t least;  // the bounds of a number; unused for text
+  std::int64_t most;
+  const char* sentence;
+};
+
+Variable text(const char* name, TextField field, const char* sentence) {
+  return {name, field, 0, 0, sentence};
+}
+
+Variable number(const char* name, NumberField field, std::int64_t least, std::int64_t most,
+                const char* sentence) {
+  return {name, field, least, most, sentence};
+}
+
+const std::vector<Variable>& variables() {
+  static const std::vector<Variable> table = {
+      text("NCCL_DEBUG", &Config::debug,
+           "What to log: NONE, VERSION, WARN, INFO, ABORT or TRACE. Empty: nothing but what "
+           "ncclGetLastError keeps."),
+      text("NCCL_DEBUG_SUBSYS", &Config::debug_subsystems,
+           "Which subsystems INFO and TRACE lines may come from, separated by commas; a leading ^ "
+           "excludes the ones listed."),
+      text("NCCL_DEBUG_FILE", &Config::debug_file,
+           "Where the log goes; %h is the host, %p the process. Empty: standard output."),
+      text("NCCL_COMM_ID", &Config::comm_id,
+           "host:port at which rank 0 listens, so that ranks need not pass a unique id around."),
+      text("NCCL_SOCKET_IFNAME", &Config::socket_ifname,
+           "Network interfaces to use, as a list of name prefixes; a leading = wants exact names, "
+           "a leading ^ excludes."),
+      text("NCCL_SOCKET_FAMILY", &Config::socket_family, "AF_INET or AF_INET6. Empty: either."),
+      text("CATENARY_SECRET_FILE", &Config::secret_file,
+           "A file whose content is the shared secret of a job that uses NCCL_COMM_ID."),
+      number("CATENARY_INIT_TIMEOUT", &Config::init_timeout_s, 1, 86400,
+             "Seconds that a communicator waits for its ranks before it names the missing ones."),
+      number("NCCL_COMM_BLOCKING", &Config::comm_blocking, 0, 1,
+             "1: communicators block, 0: they do not, whatever ncclConfig_t says."),
+      number("CATENARY_STALL_TIMEOUT", &Config::stall_report_s, 0, 86400,
+             "Seconds without progress after which ranks compare what they wait for, and end a "
+             "deadlock with an error that names both sides. 0: never."),
+      text("CATENARY_ALGO", &Config::algorithm,
+           "Forces one algorithm by its name (ring, direct, one_shot). Empty: by size."),
+      text("CATENARY_TRANSPORTS", &Config::transports,
+           "The transports that may be used, separated by commas. Empty: all that work here."),
+      number("NCCL_SHM_DISABLE", &Config::shm_disable, 0, 1, "1: no shared memory between processes."),
+      number("CATENARY_SLOT_BYTES", &Config::slot_bytes, 64, 1 << 26,
+             "Bytes of one slot of a link; rounded up to a multiple of 64."),
+      number("CATENARY_SLOTS", &Config::slots, 2, 1024, "Slots of a link."),
+      text("NCCL_HOSTID", &Config::host_id,
+           "Ranks with different values never share memory, as if on different hosts."),
+      number("CATENARY_DEVICES", &Config::devices, 0, 4096,
+             "Simulated devices of a process. 0: one per usable core, and more when asked for."),
+      text("CATENARY_ISA", &Config::isa,
+           "The instruction set of the reductions: scalar, avx2 or avx512. Empty: the best here."),
+  };
+  return table;
+}
+
+std::string trim(const std::string& line) {
+  const auto first = line.find_first_not_of(" \t\r");
+  if (first == std::string::npos) return "";
+  return line.substr(first, line.find_last_not_of(" \t\r") - first + 1);
+}
+
+void read_file(const std::string& path, std::map<std::string, std::string>& values) {
+  std::ifstream file(path);
+  std::string line;
+  while (std::getline(file, line)) {
+    line = trim(line.substr(0, line.find('#')));
+    const auto equals = line.find('=');
+    if (equals == std::string::npos) continue;
+    values.emplace(trim(line.substr(0, equals)), trim(line.substr(equals + 1)));
+  }
+}
+
+std::optional<std::string> environment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+void set_number(Config& config, const Variable& variable, NumberField field,
+                const std::string& value) {
+  char* end = nullptr;
+  errno = 0;
+  const long long parsed = std::strtoll(value.c_str(), &end, 10);
+  if (value.empty() || *end != '\0' || errno != 0 || parsed < variable.least || parsed > variable.most) {
+    config.problems.push_back(format("%s=%s is not a number from %lld to %lld; using %lld", variable.name,
+                                     value.c_str(), static_cast<long long>(variable.least),
+                                     static_cast<long long>(variable.most),
+                                     static_cast<long long>(config.*field)));
+    return;
+  }
+  config.*field = parsed;
+}
+
+}  // namespace
+
+Config Config::from(const Lookup& lookup) {
+  Config config;
+  for (const Variable& variable : variables()) {
+    const std::optional<std::string> value = lookup(variable.name);
+    if (!value) continue;
+    config.settings.push_back(format("%s set by environment to %s.", variable.name, value->c_str()));
+    if (const auto* field = std::get_if<TextField>(&variable.field)) {
+      config.*(*field) = *value;
+    } else {
+      set_number(config, variable, std::get<NumberField>(variable.field), *value);
+    }
+  }
+  return config;
+}
+
+const Config& Config::process() {
+  static const Config config = [] {
+    std::map<std::string, std::string> files;
+    if (const auto path = environment("NCCL_CONF_FILE")) {
+      read_file(*path, files);
+    } else if (const auto home = environment("HOME")) {
+      read_file(*home + "/.nccl.conf", files);
+    }
+    read_file("/etc/nccl.conf", files);
+    return from([&](const std::string& name) -> std::optional<std::string> {
+      if (auto value = environment(name)) return value;
+      const auto found = files.find(name);
+      if (found == files.end()) return std::nullopt;
+      return found->second;
+    });
+  }();
+  return config;
+}
+
+std::string Config::describe() {
+  const Config defaults;
+  std::string result;
+  for (const Variable& variable : variables()) {
+    const auto* field = std::get_if<TextField>(&variable.field);
+    const std::string value =
+        field != nullptr ? "\"" + defaults.*(*field) + "\""
+                         : std::to_string(defaults.*std::get<NumberField>(variable.field));
+    result += format("%s (%s, default %s)\n    %s\n", variable.name,
+                     field != nullptr ? "text" : "number", value.c_str(), variable.sentence);
+  }
+  return result;
+}
+
+}  // namespace catenary

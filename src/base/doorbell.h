@@ -1,0 +1,64 @@
+// Doorbell: how one thread tells sleepers, perhaps in another process, that there is work.
+//
+// A doorbell is a pair of words in memory that both sides can see. Who publishes work rings after
+// the publishing store; ringing costs a fence and a load while nobody sleeps. Who wants to sleep
+// announces itself, looks for work once more, and only then waits, so no ring is lost:
+//
+//     sleeper: announce -> look again -> wait          ringer: publish -> ring
+//
+// Any thread, any process. `wait_any` waits; nothing else does. Nothing here fails: a wait may end
+// early for no reason, and callers look for work again after it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+namespace catenary {
+
+// What lies in memory, zeroed at first; on a line of its own because ringers read it at each ring.
+struct alignas(128) DoorbellWords {
+  std::atomic<std::uint32_t> epoch{0};
+  std::atomic<std::uint32_t> sleepers{0};
+};
+static_assert(sizeof(DoorbellWords) == 128);
+
+class Doorbell {
+ public:
+  // `shared`: the words lie in memory that other processes map.
+  Doorbell(DoorbellWords& words, bool shared) noexcept : words_(&words), shared_(shared) {}
+
+  void ring() noexcept {
+#if defined(__SANITIZE_THREAD__)
+    // GCC's TSan knows no fences; a read-modify-write orders just as well.
+    const std::uint32_t sleepers = words_->sleepers.fetch_add(0, std::memory_order_seq_cst);
+#else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    const std::uint32_t sleepers = words_->sleepers.load(std::memory_order_relaxed);
+#endif
+    if (sleepers != 0) wake();
+  }
+
+  // Announces a sleeper and returns the ticket to wait with. Pair with retract().
+  std::uint32_t announce() noexcept {
+    words_->sleepers.fetch_add(1, std::memory_order_seq_cst);
+    return words_->epoch.load(std::memory_order_seq_cst);
+  }
+  void retract() noexcept { words_->sleepers.fetch_sub(1, std::memory_order_relaxed); }
+
+  // A bell that was announced, and the ticket it gave.
+  struct Ticket {
+    const Doorbell* bell;
+    std::uint32_t epoch;
+  };
+  // Sleeps until one of the bells rings or `timeout_ns` (< 0: no limit) has passed.
+  static void wait_any(std::span<const Ticket> tickets, std::int64_t timeout_ns) noexcept;
+
+ private:
+  void wake() noexcept;
+
+  DoorbellWords* words_;
+  bool shared_;
+};
+
+}  // namespace catenary

@@ -1,0 +1,53 @@
+// Error: what is thrown inside the library. Codes outside, exceptions inside; an Error is caught in
+// two places only, the C boundary and the executor's loop. Whoever throws writes the whole message:
+// which rank, which peer, which operation, the errno and the remedy. Nobody logs it a second time.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace catenary {
+
+// One to one with ncclResult_t; the values are NCCL's.
+enum class ErrorCode : int {
+  kUnhandledDevice = 1,
+  kSystem = 2,
+  kInternal = 3,
+  kInvalidArgument = 4,
+  kInvalidUsage = 5,
+  kRemote = 6,
+  kTimeout = 8,
+};
+
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ErrorCode code() const noexcept { return code_; }
+
+ private:
+  ErrorCode code_;
+};
+
+// printf-style text, because this toolchain has no std::format.
+std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
+
+[[noreturn]] void throw_error(ErrorCode code, const char* pattern, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// Throws kSystem with "what: <text of error_number> (error_number)".
+[[noreturn]] void throw_system_error(std::string_view what, int error_number);
+
+// "Connection refused (111)": the text of an errno, for messages.
+std::string errno_text(int error_number);
+
+// A programming error of ours, never of input or a peer: off in release builds.
+#ifdef NDEBUG
+#define CATENARY_ASSERT(condition) static_cast<void>(0)
+#else
+#define CATENARY_ASSERT(condition) \
+  ((condition) ? static_cast<void>(0) : ::catenary::assertion_failed(#condition, __FILE__, __LINE__))
+#endif
+[[noreturn]] void assertion_failed(const char* condition, const char* file, int line) noexcept;
+
+}  // namespace catenary

@@ -1,0 +1,43 @@
+// The log: lines in NCCL's format, to where NCCL_DEBUG_FILE says, at the levels NCCL_DEBUG says.
+//
+// A warning is also kept as the text that ncclGetLastError returns, whether or not it is printed.
+// Any thread; nothing waits but the write itself. A log that cannot be opened or written is
+// reported once on standard error and then goes to standard output.
+#pragma once
+
+#include <string>
+
+namespace catenary {
+
+enum class LogLevel : int { kNone, kVersion, kWarn, kInfo, kAbort, kTrace };
+
+enum class Subsystem : unsigned {
+  kInit = 1u << 0,
+  kColl = 1u << 1,
+  kP2p = 1u << 2,
+  kShm = 1u << 3,
+  kNet = 1u << 4,
+  kEnv = 1u << 5,
+  kAlloc = 1u << 6,
+  kCall = 1u << 7,
+  kBootstrap = 1u << 8,
+  kDestroy = 1u << 9,
+  kTuning = 1u << 10,
+};
+
+bool log_enabled(LogLevel level, Subsystem subsystem);
+
+// Prints one line if enabled. `device` < 0: not known.
+void log_info(Subsystem subsystem, int device, const std::string& message);
+void log_trace(Subsystem subsystem, int device, const std::string& message);
+void log_version(const std::string& message);
+
+// Records `message` as the last error and prints it at WARN and above.
+void log_warn(const char* file, int line, const char* function, const std::string& message);
+#define CATENARY_WARN(message) ::catenary::log_warn(__FILE__, __LINE__, __func__, (message))
+
+// The text of the newest warning of the process, "" before the first. The pointer stays valid; the
+// text may be overwritten by a later warning.
+const char* last_error_text();
+
+}  // namespace catenary

@@ -1,0 +1,72 @@
+#include "src/base/mapping.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "src/base/error.h"
+
+namespace catenary {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+std::byte* map_or_throw(std::size_t bytes, int flags, int fd, std::uint64_t offset) {
+  void* base =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, fd, static_cast<off_t>(offset));
+  if (base == MAP_FAILED) {
+    throw_system_error(format("cannot map %zu bytes of memory (see ulimit -v and the memory "
+                              "limit of the container)", bytes), errno);
+  }
+  return static_cast<std::byte*>(base);
+}
+
+}  // namespace
+
+Mapping Mapping::shared(int fd, std::size_t bytes, std::uint64_t offset) {
+  return Mapping(map_or_throw(bytes, MAP_SHARED | MAP_NORESERVE, fd, offset), bytes);
+}
+
+Mapping Mapping::anonymous(std::size_t bytes) {
+  return Mapping(map_or_throw(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), bytes);
+}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  if (this != &other) {
+    if (base_ != nullptr) ::munmap(base_, bytes_);
+    base_ = std::exchange(other.base_, nullptr);
+    bytes_ = std::exchange(other.bytes_, 0);
+  }
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (base_ != nullptr) ::munmap(base_, bytes_);
+}
+
+UniqueFd create_memfd(const char* name, std::size_t bytes) {
+  UniqueFd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd) throw_system_error("cannot create a memfd for shared memory", errno);
+  if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
+    throw_system_error(format("cannot size a memfd to %zu bytes", bytes), errno);
+  }
+  if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) throw_system_error("cannot seal a memfd", errno);
+  return fd;
+}
+
+void check_memfd(int fd, std::size_t bytes) {
+  struct stat status = {};
+  if (::fstat(fd, &status) != 0) throw_system_error("cannot stat a received memfd", errno);
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals) {
+    throw_error(ErrorCode::kSystem, "a peer sent shared memory that is not a sealed memfd");
+  }
+  if (static_cast<std::size_t>(status.st_size) != bytes) {
+    throw_error(ErrorCode::kSystem, "a peer sent %lld bytes of shared memory where %zu belong",
+                static_cast<long long>(status.st_size), bytes);
+  }
+}
+
+}  // namespace catenary

@@ -1,0 +1,43 @@
+// Mapping: owns one mmap'ed range. Memfds made here are sealed against shrinking, so that no peer
+// can turn our access into SIGBUS. Any thread; nothing waits; failures throw kSystem.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "src/base/unique_fd.h"
+
+namespace catenary {
+
+class Mapping {
+ public:
+  Mapping() = default;
+  // Maps `bytes` of `fd` shared, readable and writable, from `offset`.
+  static Mapping shared(int fd, std::size_t bytes, std::uint64_t offset = 0);
+  // Private zeroed memory that costs nothing until touched.
+  static Mapping anonymous(std::size_t bytes);
+
+  Mapping(Mapping&& other) noexcept
+      : base_(std::exchange(other.base_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Mapping& operator=(Mapping&& other) noexcept;
+  ~Mapping();
+
+  std::byte* data() const noexcept { return base_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+  explicit operator bool() const noexcept { return base_ != nullptr; }
+
+ private:
+  Mapping(std::byte* base, std::size_t bytes) : base_(base), bytes_(bytes) {}
+  std::byte* base_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+// A memfd of exactly `bytes`, close-on-exec, sealed against growing and shrinking. Sparse: pages
+// cost memory when first touched.
+UniqueFd create_memfd(const char* name, std::size_t bytes);
+
+// Throws kSystem unless `fd` is a memfd sealed as create_memfd seals it and holds `bytes`.
+void check_memfd(int fd, std::size_t bytes);
+
+}  // namespace catenary

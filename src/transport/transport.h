@@ -1,0 +1,98 @@
+// The seam between communication and wires.
+//
+// A link is a one-way ring of equal slots to or from one peer. Four verbs, none of which waits: "not
+// yet" is an empty span, never an error. A Transport makes links to the peers it reaches. The engine
+// reduces from a peer's slot straight into the next peer's slot, so spans must stay valid from
+// try_acquire to commit and from try_peek to release.
+//
+// Threads: a link is used by one thread at a time (its device's driver); different links of one
+// transport may be used by different threads at once. Waiting: only attach() waits, and only until
+// its deadline. Owner: the communicator owns transports, and links are destroyed before them.
+// Failure: everything throws Error; after a throw only the destructor may be called. Destructors
+// never wait for peers. A dead peer is not a link's business: the control plane tells.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "src/base/config.h"
+#include "src/base/doorbell.h"
+#include "src/base/types.h"
+
+namespace catenary {
+
+class SendLink {
+ public:
+  virtual ~SendLink() = default;
+  // Room for `bytes` (at most the transport's slot_bytes) in the next free slot, or an empty span
+  // while none is free. Calling it again before commit gives the same slot. bytes may not be 0.
+  virtual ByteSpan try_acquire(std::size_t bytes) = 0;
+  // Publishes the first `bytes` of the span, 0 < bytes <= what was acquired, and rings the peer.
+  virtual void commit(std::size_t bytes) = 0;
+};
+
+class RecvLink {
+ public:
+  virtual ~RecvLink() = default;
+  // The oldest slot not yet released, exactly as long as it was committed, or an empty span.
+  virtual ByteView try_peek() = 0;
+  // Gives the peeked slot back to the sender, and rings it.
+  virtual void release() = 0;
+};
+
+// Which of the links between two ranks: collectives and point-to-point never share one.
+enum class Channel : std::uint8_t { kCollective, kPointToPoint };
+inline constexpr int kChannelCount = 2;
+
+struct LinkSpec {
+  int peer;
+  Channel channel;
+};
+
+// What a transport gets to know of the communicator it serves.
+struct TransportContext {
+  int rank = 0;
+  int nranks = 1;
+  // Random, the same for all ranks of this communicator and for no other; secret. Whoever connects
+  // to a peer proves that it holds it (transports derive their own keys from it).
+  std::array<std::byte, 32> key{};
+  std::size_t slot_bytes = 65536;  // a multiple of 64
+  std::uint32_t slots = 16;        // at least 2
+  const Config* config = nullptr;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual std::string_view name() const = 0;
+
+  // Opaque to all but this kind of transport: what peers need in order to judge and to reach us.
+  virtual Bytes address() const = 0;
+  // Whether a peer with that address could be reached. Symmetric; looks at the addresses only.
+  virtual bool reaches(ByteView peer_address) const = 0;
+  // Called once by every rank, with the addresses of all ranks in order: proves by really attaching
+  // which of the peers that reaches() allows are there. May wait. One entry per rank, true if proven.
+  // A peer that cannot be attached is an answer, not an error.
+  virtual std::vector<bool> attach(std::span<const Bytes> addresses, const Wait& wait) = 0;
+
+  // After attach(), for proven peers. Both ends of a link are made independently and never wait for
+  // each other; what is sent before the other end exists arrives all the same.
+  virtual std::unique_ptr<SendLink> connect(const LinkSpec& spec) = 0;
+  virtual std::unique_ptr<RecvLink> listen(const LinkSpec& spec) = 0;
+
+  // The bell that peers ring when they commit to us or release our slots. Null: nobody rings, and
+  // links must be polled.
+  virtual Doorbell* doorbell() = 0;
+  // Moves bytes that need moving (sockets, completion queues). Never waits. Any one thread at a time.
+  virtual void poll() {}
+};
+
+using Transports = std::vector<std::unique_ptr<Transport>>;
+
+}  // namespace catenary
