@@ -8,9 +8,9 @@
 namespace catenary {
 namespace {
 
-// Where the times of two algorithms cross depends on the machine. These are for one machine with
-// shared memory; to move one, run the benchmark with either algorithm forced (CATENARY_ALGO) and
-// compare around it.
+// Where the times of two algorithms cross depends on the machine. These are estimates for ranks
+// that share one; to move one, run the benchmark with either algorithm forced (CATENARY_ALGO) and
+// compare the times around it.
 
 // One shot sends nranks times the bytes, so it is the product that must be small.
 constexpr std::size_t kOneShotBytesTimesRanks = 16 * 1024;

@@ -29,6 +29,12 @@ std::vector<int> roots_of(Collective collective, int nranks) {
   return roots;
 }
 
+// Itself, a neighbour, and the farthest.
+std::vector<int> receivers_of(Collective collective, int nranks, int sender) {
+  if (collective != Collective::kSend && collective != Collective::kRecv) return {0};
+  return {sender, (sender + 1) % nranks, (sender + nranks / 2) % nranks};
+}
+
 std::string describe(const Algorithm& algorithm, const ScheduleCase& which) {
   return format("%s %s, %d ranks, root %d, receiver %d, %zu elements, %u slots, %s",
                 std::string(algorithm.name).c_str(),
@@ -38,7 +44,7 @@ std::string describe(const Algorithm& algorithm, const ScheduleCase& which) {
 
 // How the elements are cut: fewer than chunks; whole and partial passes of one slice; of several.
 std::vector<std::pair<std::uint32_t, std::size_t>> cuts_for(std::size_t chunks) {
-  return {{2, 1}, {2, 2 * chunks + 1}, {4, 7 * chunks - 1}};
+  return {{2, 1}, {2, 2 * chunks + 1}, {3, 3 * chunks + 2}, {4, 7 * chunks - 1}};
 }
 
 void expect_right(const Algorithm& algorithm, ScheduleCase which) {
@@ -63,9 +69,8 @@ TEST_P(EveryAlgorithm, is_right_for_every_rank_count_and_root) {
   for (const int nranks : rank_counts()) {
     for (const int root : roots_of(algorithm.collective, nranks)) {
       ScheduleCase which{.collective = algorithm.collective, .nranks = nranks, .root = root};
-      // To itself, to its neighbour, and to the farthest.
-      for (const int distance : {0, 1, nranks / 2}) {
-        which.receiver = (root + distance) % nranks;
+      for (const int receiver : receivers_of(algorithm.collective, nranks, root)) {
+        which.receiver = receiver;
         expect_right(algorithm, which);
         if (HasFatalFailure()) return;
       }

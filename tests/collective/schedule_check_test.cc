@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <string>
+#include <utility>
 
 namespace catenary {
 namespace {
@@ -211,6 +214,40 @@ TEST(ScheduleCheck, steps_that_break_a_rule_of_shape_are_caught) {
   expect(
       {{.recv_from = 1, .dst = scratch(0)}, {.recv_from = 1, .src = scratch(0), .dst = output(0)}},
       "two messages from one peer");
+}
+
+TEST(ScheduleCheck, a_buffer_that_a_rank_has_not_is_caught) {
+  ScheduleCase which{.collective = Collective::kBroadcast, .nranks = 2};
+  Schedules schedules(2);
+  schedules[1].add({.src = input(0), .dst = output(0)});
+  EXPECT_TRUE(contains(check(which, schedules), "this rank has no input"));
+  which.collective = Collective::kGather;
+  EXPECT_TRUE(contains(check(which, schedules), "this rank has no output"));
+  schedules = Schedules(2, Schedule{.chunk_count = 2, .steps = {}});
+  schedules[0].add({.src = input(1), .dst = output(1)});
+  EXPECT_TRUE(contains(check(which, schedules), "input is one chunk only"));
+  which.collective = Collective::kReduceScatter;
+  EXPECT_TRUE(contains(check(which, schedules), "output is one chunk only"));
+  which.collective = Collective::kAllReduce;
+  schedules[0].steps[0].dst = output(0);
+  EXPECT_TRUE(contains(check(which, schedules), "src and dst may differ in length"));
+}
+
+TEST(ScheduleCheck, output_written_twice_or_read_too_soon_is_caught) {
+  const ScheduleCase which{.collective = Collective::kBroadcast, .nranks = 2};
+  Schedules schedules(2);
+  schedules[0].add({.src = input(0), .dst = output(0)});
+  schedules[0].add({.src = input(0), .dst = output(0)});
+  EXPECT_TRUE(contains(check(which, schedules), "writes output twice"));
+  schedules[0].steps[0] = {.src = output(0), .send_to = 1};
+  EXPECT_TRUE(contains(check(which, schedules), "reads output before it is there"));
+}
+
+TEST(ScheduleCheck, ends_that_cut_differently_are_caught) {
+  const ScheduleCase which{.nranks = 3, .count = 30};
+  const Schedules schedules = {ring_all_reduce(0, 3, 0), one_shot_all_reduce(1, 3, 0),
+                               ring_all_reduce(2, 3, 0)};
+  EXPECT_TRUE(contains(check(which, schedules), "cuts chunks otherwise"));
 }
 
 TEST(ScheduleCheck, only_reductions_reduce) {

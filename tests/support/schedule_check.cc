@@ -1,12 +1,12 @@
 #include "tests/support/schedule_check.h"
 
-#include <deque>
+#include <algorithm>
+#include <list>
 #include <map>
 #include <utility>
 
 #include "src/base/error.h"
 #include "src/collective/fold.h"
-#include "src/collective/neighbors.h"
 #include "src/collective/partition.h"
 #include "tests/support/schedule_shape.h"
 
@@ -210,7 +210,7 @@ class Simulation {
   Place& place(int rank) { return places_[static_cast<std::size_t>(rank)]; }
   Memory& memory(int rank) { return memories_[static_cast<std::size_t>(rank)]; }
   const Slicing& slicing(int rank) const { return slicings_[static_cast<std::size_t>(rank)]; }
-  std::deque<Message>& link(int from, int to) {
+  std::list<Message>& link(int from, int to) {
     return links_[static_cast<std::size_t>(from * which_.nranks + to)];
   }
 
@@ -392,7 +392,7 @@ class Simulation {
   const std::size_t capacity_;
   Symbols symbols_;
   std::vector<Place> places_;
-  std::vector<std::deque<Message>> links_;  // from * nranks + to
+  std::vector<std::list<Message>> links_;  // from * nranks + to
   std::vector<Memory> memories_;
   std::vector<Slicing> slicings_;
   std::string problem_;
