@@ -5,6 +5,7 @@
 
 #include "src/base/error.h"
 #include "transports/loopback/transport.h"
+#include "transports/shm/transport.h"
 
 namespace catenary {
 namespace {
@@ -18,6 +19,7 @@ struct BuiltIn {
 // Best first.
 constexpr BuiltIn kBuiltIns[] = {
     {loopback::kName, loopback::make_transport, [](const Config&) { return true; }},
+    {shm::kName, shm::make_transport, [](const Config& config) { return config.shm_disable == 0; }},
 };
 
 std::string known_names() {
