@@ -99,7 +99,7 @@ class Symbols {
 // One rank's memory: its input and output, apart or in the place that NCCL documents.
 class Memory {
  public:
-  Memory(const ScheduleCase& which, int rank, Symbols& symbols) : which_(which) {
+  Memory(const ScheduleCase& which, int rank, Symbols& symbols) {
     const std::size_t all = which.count * static_cast<std::size_t>(which.nranks);
     const bool parts = holds_part_per_rank(which.collective);
     const bool gathers =
@@ -159,7 +159,6 @@ class Memory {
     return cell.pass == pass ? "" : "touches what belongs to another pass";
   }
 
-  const ScheduleCase& which_;
   std::size_t input_at_ = 0;
   std::size_t output_at_ = 0;
   std::size_t outputs_ = 0;
