@@ -7,6 +7,7 @@
 #include "src/device/device_error.h"
 #include "src/device/event.h"
 #include "src/device/handles.h"
+#include "src/device/memory.h"
 #include "src/device/operations.h"
 #include "src/device/process_life.h"
 #include "src/topology/machine.h"
@@ -155,6 +156,7 @@ void Device::reset() {
   for (const auto& stream : streams) {
     if (stream_handles().find(stream->handle_) == stream.get()) destroy_stream(*stream);
   }
+  Memory::process().free_all(ordinal());
 }
 
 HandleTable<CUstream_st, Stream>& stream_handles() {

@@ -247,8 +247,7 @@ bool Executor::drive_until(const Condition& condition, const Wait& wait) {
   const WatchScope watch(*this);
   Backoff backoff(WaitPolicy::for_ranks(ranks_.load(std::memory_order_relaxed), cores_));
   for (;;) {
-    const bool moved = try_drive() || help_others();
-    visits_.store(visits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    const bool moved = drive_around();
     if (condition.holds()) return true;
     if (wait.is_cancelled() || wait.deadline.passed()) return false;
     if (moved) {
@@ -274,17 +273,28 @@ void Executor::drive_unwatched() {
   bell_.ring();  // a watcher may have left the heads' doorbells to this thread
 }
 
-// Devices that have work and no watcher: with several ranks in one thread, only this thread can
-// help them before their own driver threads notice.
-bool Executor::help_others() {
+// Drives this device and, if nothing moves here, those that have work and no watcher: with several
+// ranks in one thread only this thread can help them before their own driver threads notice.
+bool Executor::drive_around() {
+  const auto count_visit = [](std::atomic<std::uint64_t>& visits) {
+    visits.store(visits.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  };
+  count_visit(visits_);
+  if (try_drive()) return true;
   bool moved = false;
   for (Executor* other : all_executors()) {
     if (other == this || !other->unwatched()) continue;
+    count_visit(other->visits_);
     moved |= other->try_drive();
-    other->visits_.store(other->visits_.load(std::memory_order_relaxed) + 1,
-                         std::memory_order_relaxed);
   }
   return moved;
+}
+
+void Executor::visit() {
+  require_not_forked();
+  if (drive_around()) return;
+  check_if_due();
+  if (ranks_.load(std::memory_order_relaxed) > cores_) ::sched_yield();
 }
 
 void Executor::rest(Backoff& backoff, const Condition& condition, std::int64_t most_ns) {

@@ -66,6 +66,10 @@ class Executor {
   // Polls each head once if nobody else drives; true if something moved.
   bool try_drive();
 
+  // For a thread that asks again and again instead of waiting: drives once, here and where nobody
+  // waits, and lends its core to others if it is needed there.
+  void visit();
+
   // Something outside of poll() finished: tries at once to go on, and wakes whoever sleeps.
   void nudge();
 
@@ -107,7 +111,7 @@ class Executor {
   bool check_heads(std::int64_t now);
 
   void drive_unwatched();
-  bool help_others();
+  bool drive_around();
   void arm_if_unwatched();
   void rest(Backoff& backoff, const Condition& condition, std::int64_t most_ns);
   void check_if_due();

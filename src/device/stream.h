@@ -51,6 +51,8 @@ class Stream {
 
   // Whether all that was enqueued is done.
   bool idle() const noexcept { return finished_.load() == accepted_.load(); }
+  // The same, after an attempt to get on with it: programs ask this in a loop.
+  bool query();
   // Waits until all that is enqueued now is done.
   void synchronize();
 
