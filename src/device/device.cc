@@ -128,13 +128,13 @@ void Device::synchronize() {
   {
     const std::lock_guard lock(streams_mutex_);
     for (const auto& stream : streams_) {
-      if (!stream->idle()) targets.push_back({stream, stream->accepted_.load()});
+      if (!stream->idle()) targets.push_back({stream, stream->accepted()});
     }
   }
   default_stream_.synchronize();
   drive_until(*this, [&targets] {
     return std::all_of(targets.begin(), targets.end(), [](const Target& target) {
-      return target.stream->finished_.load() >= target.count;
+      return target.stream->finished_.load(std::memory_order_acquire) >= target.count;
     });
   });
 }

@@ -43,7 +43,7 @@ class Executor::DriveScope {
   explicit DriveScope(Executor& executor) noexcept : executor_(executor) {}
   ~DriveScope() {
     const bool asked = executor_.lock_.unlock();
-    if (moved || (asked && !watching)) executor_.bell_.ring();
+    if (moved || (asked && !watching)) executor_.ring_after_unlock();
   }
   bool moved = false;
   // This thread goes to sleep on the heads' doorbells itself, so others need not be woken for that.
@@ -120,7 +120,7 @@ void Executor::submit(Stream& stream, TaskPtr task) {
   } else {
     const std::lock_guard lock(inbox_mutex_);
     inbox_.push({&stream, std::move(task)});
-    stream.accepted_.fetch_add(1);
+    count_up(stream.inboxed_);
     inboxed_.fetch_add(1);
   }
   if (inboxed_.load() != 0 && !try_drive()) bell_.ring();
@@ -164,7 +164,7 @@ bool Executor::drain_inbox() {
 
 void Executor::append(Stream& stream, TaskPtr task) {
   make_room(stream);
-  stream.accepted_.fetch_add(1);
+  count_up(stream.direct_);
   place(stream, std::move(task));
 }
 
@@ -176,7 +176,7 @@ void Executor::make_room(Stream& stream) {
 void Executor::place(Stream& stream, TaskPtr task) noexcept {
   if (stream.items_.empty()) active_.push_back(&stream);
   stream.items_.push({std::move(task), next_order_++});
-  queued_.store(queued_.load(std::memory_order_relaxed) + 1);
+  count_up(queued_);
 }
 
 bool Executor::pass() {
@@ -216,8 +216,8 @@ bool Executor::gated(const Stream& stream) const {
 // The task is given back before anyone can see that it is done.
 void Executor::finish_head(Stream& stream) {
   stream.items_.pop().task.reset();
-  stream.finished_.store(stream.finished_.load(std::memory_order_relaxed) + 1);
-  queued_.store(queued_.load(std::memory_order_relaxed) - 1);
+  count_up(stream.finished_);
+  count_down(queued_);
 }
 
 void Executor::drop_idle_streams() {
@@ -276,15 +276,12 @@ void Executor::drive_unwatched() {
 // Drives this device and, if nothing moves here, those that have work and no watcher: with several
 // ranks in one thread only this thread can help them before their own driver threads notice.
 bool Executor::drive_around() {
-  const auto count_visit = [](std::atomic<std::uint64_t>& visits) {
-    visits.store(visits.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  };
-  count_visit(visits_);
+  count_up(visits_);
   if (try_drive()) return true;
   bool moved = false;
   for (Executor* other : all_executors()) {
     if (other == this || !other->unwatched()) continue;
-    count_visit(other->visits_);
+    count_up(other->visits_);
     moved |= other->try_drive();
   }
   return moved;

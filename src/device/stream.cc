@@ -40,8 +40,8 @@ bool Stream::query() {
 }
 
 void Stream::synchronize() {
-  const std::uint64_t target = accepted_.load();
-  drive_until(device_, [this, target] { return finished_.load() >= target; });
+  const std::uint64_t target = accepted();
+  drive_until(device_, [this, target] { return finished_.load(std::memory_order_acquire) >= target; });
 }
 
 }  // namespace catenary
