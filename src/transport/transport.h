@@ -86,6 +86,9 @@ class Transport {
   virtual std::unique_ptr<SendLink> connect(const LinkSpec& spec) = 0;
   virtual std::unique_ptr<RecvLink> listen(const LinkSpec& spec) = 0;
 
+  // Whether the peers it reaches run on this machine, and so compete with us for its cores.
+  virtual bool shares_memory() const = 0;
+
   // The bell that peers ring when they commit to us or release our slots. Null: nobody rings, and
   // links must be polled.
   virtual Doorbell* doorbell() = 0;
