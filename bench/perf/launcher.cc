@@ -20,7 +20,7 @@ class SingleProcess final : public Launcher {
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     if (!mine.empty()) std::memcpy(all.data(), mine.data(), mine.size());
   }
-  [[noreturn]] void abort() override { _exit(EXIT_FAILURE); }
+  void abort() override {}
 };
 
 std::string directory_of_executable() {

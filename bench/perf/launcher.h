@@ -34,8 +34,8 @@ class Launcher {
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
   // Everyone's bytes, in process order; `all` is processes times as long as `mine`.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
-  // Ends this process, and through the launcher the others, with a nonzero status.
-  [[noreturn]] virtual void abort() = 0;
+  // Ends the other processes, where nobody would notice that this one is about to fail.
+  virtual void abort() = 0;
 };
 
 // `value` of every process, in process order.

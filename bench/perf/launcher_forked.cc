@@ -99,21 +99,13 @@ class ForkedProcess final : public Launcher {
     broadcast(all, 0);
   }
 
-  [[noreturn]] void abort() override { _exit(EXIT_FAILURE); }
+  void abort() override {}  // the parent notices
 
  private:
   const int process_;
   const int processes_;
   std::vector<Socket> peers_;
 };
-
-std::string how_it_ended(int status) {
-  if (WIFSIGNALED(status)) {
-    return std::string("was ended by signal ") + std::to_string(WTERMSIG(status)) + " (" +
-           strsignal(WTERMSIG(status)) + ")";
-  }
-  return "exited with status " + std::to_string(WEXITSTATUS(status));
-}
 
 // Ends what is left, politely and then not, and collects it.
 void end_children(const std::vector<pid_t>& children, const sigset_t& signals) {
@@ -145,20 +137,22 @@ int watch_over(std::vector<pid_t> children, const sigset_t& signals) {
       end_children(children, signals);
       return 128 + signal_number;
     }
-    bool failed = false;
+    int result = EXIT_SUCCESS;
     for (std::size_t i = 0; i < children.size(); ++i) {
       int status = 0;
       if (children[i] <= 0 || waitpid(children[i], &status, WNOHANG) <= 0) continue;
       children[i] = 0;
       --running;
       if (status == 0) continue;
-      failed = true;
-      std::fprintf(stderr, "%s: process %zu of %zu %s\n", host_name().c_str(), i, children.size(),
-                   how_it_ended(status).c_str());
+      result = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+      if (!WIFSIGNALED(status)) continue;  // then it has said why itself
+      std::fprintf(stderr, "%s: process %zu of %zu was ended by signal %d (%s)\n",
+                   host_name().c_str(), i, children.size(), WTERMSIG(status),
+                   strsignal(WTERMSIG(status)));
     }
-    if (failed) {
+    if (result != EXIT_SUCCESS) {
       end_children(children, signals);
-      return EXIT_FAILURE;
+      return result;
     }
   }
   return EXIT_SUCCESS;

@@ -44,10 +44,7 @@ class MpiProcess final : public Launcher {
                   MPI_BYTE, MPI_COMM_WORLD);
   }
 
-  [[noreturn]] void abort() override {
-    MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
-    std::_Exit(EXIT_FAILURE);
-  }
+  void abort() override { MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE); }
 
  private:
   Place place_;
