@@ -10,8 +10,7 @@
 
 namespace catenary::perf {
 
-void check_device(catError_t result,
-                  std::source_location where = std::source_location::current());
+void check_device(catError_t result, std::source_location where = std::source_location::current());
 
 // Makes device `ordinal` the calling thread's; where CATENARY_DEVICES says that there are fewer,
 // they are shared out in turn. Returns the one it became.

@@ -26,8 +26,7 @@ class TestFailure : public std::runtime_error {
 std::string failure_line(const char* kind, const std::string& what, std::source_location where);
 
 // Throws TestFailure, with the library's own words, unless the call succeeded.
-void check_nccl(ncclResult_t result,
-                std::source_location where = std::source_location::current());
+void check_nccl(ncclResult_t result, std::source_location where = std::source_location::current());
 
 // Throws TestFailure for an operating system error.
 [[noreturn]] void throw_errno(const std::string& call, int error,

@@ -48,7 +48,8 @@ void* open_mpi_module() {
   throw TestFailure(failure_line(
       "launcher",
       "started by mpirun, but the module for MPI is not there (it is built where CMake finds MPI); "
-      "use --procs instead, or unset OMPI_COMM_WORLD_SIZE; looked for" + tried,
+      "use --procs instead, or unset OMPI_COMM_WORLD_SIZE; looked for" +
+          tried,
       std::source_location::current()));
 }
 

@@ -18,7 +18,7 @@ enum LongOnly { kProcs = 1000, kSpoil };
 // One flag: what getopt and the reader of -h need to know.
 struct Flag {
   const char* name;
-  int letter;  // or LongOnly
+  int letter;            // or LongOnly
   const char* argument;  // nullptr: takes none
   const char* help;      // nullptr: another spelling, or for our own tests
 };

@@ -56,8 +56,7 @@ std::uint64_t encode_float(double value, const FloatFormat& format) {
   // The hidden bit, and a carry out of rounding, both add to the exponent field as they should.
   bits += static_cast<std::uint64_t>(exponent - smallest) << mantissa;
   const std::uint64_t top = (std::uint64_t{1} << (format.exponent_bits + mantissa)) - 1;
-  const std::uint64_t largest =
-      format.finite_only ? top - 1 : top - (std::uint64_t{1} << mantissa);
+  const std::uint64_t largest = format.finite_only ? top - 1 : top - (std::uint64_t{1} << mantissa);
   bits = std::min(bits, largest);
   return bits | sign << (format.exponent_bits + mantissa);
 }
@@ -167,11 +166,10 @@ double Pattern::any_normal(int rank, std::size_t index) const {
   const std::uint64_t draw = random(rank, index);
   const std::uint64_t fraction = draw & ((std::uint64_t{1} << format.mantissa_bits) - 1);
   const auto field =
-      1 + static_cast<int>((draw >> 53) %
-                           static_cast<std::uint64_t>(largest_plain_exponent(format)));
-  const double magnitude =
-      std::ldexp(1.0 + std::ldexp(static_cast<double>(fraction), -format.mantissa_bits),
-                 field - bias(format));
+      1 +
+      static_cast<int>((draw >> 53) % static_cast<std::uint64_t>(largest_plain_exponent(format)));
+  const double magnitude = std::ldexp(
+      1.0 + std::ldexp(static_cast<double>(fraction), -format.mantissa_bits), field - bias(format));
   return (draw >> 52 & 1) != 0 ? -magnitude : magnitude;
 }
 

@@ -94,8 +94,7 @@ void Rank::begin_series(const DataType& type, Reduction reduction) {
     return;
   }
   std::uint64_t factor = Pattern::premul_bits(type, place_.rank);
-  check_nccl(
-      ncclRedOpCreatePreMulSum(&op_, &factor, type.id, ncclScalarHostImmediate, comm_));
+  check_nccl(ncclRedOpCreatePreMulSum(&op_, &factor, type.id, ncclScalarHostImmediate, comm_));
 }
 
 void Rank::end_series() {

@@ -119,8 +119,7 @@ void Run::create_workers() {
     for (int i = 0; i < options_.gpus; ++i) {
       ranks.emplace_back(world_.rank_place(thread * options_.gpus + i), options_, bytes);
     }
-    workers_.push_back(
-        std::make_unique<Worker>(test_, options_, team_, thread, std::move(ranks)));
+    workers_.push_back(std::make_unique<Worker>(test_, options_, team_, thread, std::move(ranks)));
   }
   memory_.buffers = 2.0 * static_cast<double>(bytes) * options_.local_ranks();
 }
@@ -231,10 +230,11 @@ void Run::show_memory() {
   constexpr double kMebi = 1 << 20;
   for (std::size_t process = 0; process < all.size(); ++process) {
     const Memory& memory = all[process];
-    std::printf("# Memory of process %zu (MiB): buffers %.1f; resident before init %.1f, after init "
-                "%.1f, at end %.1f\n",
-                process, memory.buffers / kMebi, memory.before / kMebi, memory.initialized / kMebi,
-                memory.end / kMebi);
+    std::printf(
+        "# Memory of process %zu (MiB): buffers %.1f; resident before init %.1f, after init "
+        "%.1f, at end %.1f\n",
+        process, memory.buffers / kMebi, memory.before / kMebi, memory.initialized / kMebi,
+        memory.end / kMebi);
   }
 }
 

@@ -58,8 +58,9 @@ void Table::print_head(const std::string& program, int library_version,
       options_.warmup_iterations, options_.iterations, options_.aggregated, options_.checks,
       options_.unalign);
   if (options_.spoil) {
-    std::printf("# SPOILED: received data are damaged on purpose before they are checked; "
-                "this run cannot pass\n#\n");
+    std::printf(
+        "# SPOILED: received data are damaged on purpose before they are checked; "
+        "this run cannot pass\n#\n");
   }
   std::printf("# Using devices\n");
   for (const DeviceLine& line : devices) {
@@ -110,7 +111,9 @@ void Table::print_tail(const std::string& program, const Summary& summary) const
   std::printf("# Out of bounds values : %llu %s\n", static_cast<unsigned long long>(summary.wrong),
               summary.wrong == 0 ? "OK" : "FAILED");
   std::printf("# Avg bus bandwidth    : %g %s\n", summary.mean_bus_gbs,
-              !summary.fast_enough ? "" : *summary.fast_enough ? "OK" : "FAILED");
+              !summary.fast_enough   ? ""
+              : *summary.fast_enough ? "OK"
+                                     : "FAILED");
   std::printf("#\n# Collective test concluded: %s\n", program.c_str());
   std::fflush(stdout);
 }

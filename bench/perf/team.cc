@@ -55,7 +55,8 @@ std::vector<std::vector<double>> Team::process_maxima(int thread,
     }
     const std::vector<double> flat = all_gather<double>(launcher_, maxima);
     rows_.clear();
-    for (auto at = flat.begin(); at != flat.end(); at += static_cast<std::ptrdiff_t>(maxima.size())) {
+    for (auto at = flat.begin(); at != flat.end();
+         at += static_cast<std::ptrdiff_t>(maxima.size())) {
       rows_.emplace_back(at, at + static_cast<std::ptrdiff_t>(maxima.size()));
     }
   }

@@ -23,8 +23,8 @@ auto ordered(Bits bits) {
 }
 
 template <typename Bits>
-std::size_t count_different(const std::byte* actual, const std::byte* expected,
-                            std::size_t count, int tolerance_ulp) {
+std::size_t count_different(const std::byte* actual, const std::byte* expected, std::size_t count,
+                            int tolerance_ulp) {
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < count; ++i) {
     Bits a;

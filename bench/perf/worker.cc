@@ -31,9 +31,7 @@ class IterationClock {
       : stream_(stream), events_(static_cast<std::size_t>(iterations) + 1) {
     events_[0].record(stream_);
   }
-  void record(int iteration) {
-    events_[static_cast<std::size_t>(iteration) + 1].record(stream_);
-  }
+  void record(int iteration) { events_[static_cast<std::size_t>(iteration) + 1].record(stream_); }
   void raise_to_maximum(std::vector<double>& times_us) const {
     for (std::size_t i = 0; i < times_us.size(); ++i) {
       times_us[i] = std::max(times_us[i], events_[i + 1].microseconds_since(events_[i]));
@@ -176,8 +174,7 @@ void Worker::warm_up(const Request& request) {
 Side Worker::measure(const Request& request) {
   const Timing timing = time_iterations(request);
   Side side;
-  const double each =
-      team_.combine(thread_, timing.seconds_each, combine_as(options_.average));
+  const double each = team_.combine(thread_, timing.seconds_each, combine_as(options_.average));
   const auto bytes = static_cast<double>(request.shape.moved_count() * request.type.bytes);
   side.time_us = each * 1e6;
   side.algorithm_gbs = each > 0 ? bytes / each / 1e9 : 0;

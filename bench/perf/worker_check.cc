@@ -21,8 +21,8 @@ std::uint64_t seed_of(const Request& request, int number) {
   for (const std::uint64_t part :
        {static_cast<std::uint64_t>(request.type.id),
         static_cast<std::uint64_t>(request.reduction.reduction),
-        static_cast<std::uint64_t>(request.root + 1),
-        std::uint64_t{request.in_place ? 1u : 0u}, static_cast<std::uint64_t>(number)}) {
+        static_cast<std::uint64_t>(request.root + 1), std::uint64_t{request.in_place ? 1u : 0u},
+        static_cast<std::uint64_t>(number)}) {
     seed = seed * 1000003u + part;
   }
   return seed;
@@ -74,8 +74,8 @@ std::uint64_t Worker::judge(const Rank& rank, const Request& request, int number
     const bool reduced = segment.source == Segment::kReduced;
     const Tile tile(reduced ? pattern.reduced() : pattern.input(segment.source), request.type);
     const std::byte* received = at.recv + segment.recv_offset * request.type.bytes;
-    const std::size_t here = tile.count_wrong(received, segment.count, segment.source_offset,
-                                              pattern.tolerance_ulp());
+    const std::size_t here =
+        tile.count_wrong(received, segment.count, segment.source_offset, pattern.tolerance_ulp());
     wrong += here;
     if (here > 0) {
       report_wrong(rank, request,

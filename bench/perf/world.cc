@@ -41,7 +41,8 @@ int first_device(const Place& place, int local_ranks) {
   char* end = nullptr;
   const long device = std::strtol(text, &end, 10);
   if (*text == '\0' || *end != '\0' || device < 0 || device > 1 << 20) {
-    throw UsageError(std::string("NCCL_TESTS_DEVICE=") + text + ": expected the number of a device");
+    throw UsageError(std::string("NCCL_TESTS_DEVICE=") + text +
+                     ": expected the number of a device");
   }
   return static_cast<int>(device);
 }
@@ -94,8 +95,7 @@ World::World(Launcher& launcher, const Options& options)
   const auto mine = colors_.begin() + place_.process;
   const auto processes = static_cast<int>(std::count(colors_.begin(), colors_.end(), group_));
   nranks_ = processes * options.local_ranks();
-  first_rank_ =
-      static_cast<int>(std::count(colors_.begin(), mine, group_)) * options.local_ranks();
+  first_rank_ = static_cast<int>(std::count(colors_.begin(), mine, group_)) * options.local_ranks();
   first_device_ = first_device(place_, options.local_ranks());
   if (options.root.value_or(0) >= nranks_) {
     throw UsageError("--root " + std::to_string(*options.root) + ": there are only " +

@@ -32,9 +32,9 @@ TEST(EncodeFloat, knows_the_small_formats) {
   EXPECT_EQ(encode_float(-2.0, half), 0xc000u);
   EXPECT_EQ(encode_float(65504.0, half), 0x7bffu);
   EXPECT_EQ(encode_float(0x1p-24, half), 0x0001u);
-  EXPECT_EQ(encode_float(1.0 + 0x1p-11, half), 0x3c00u);          // a tie, to even
-  EXPECT_EQ(encode_float(1.0 + 3 * 0x1p-11, half), 0x3c02u);      // a tie, to even
-  EXPECT_EQ(encode_float(2.0 - 0x1p-12, half), 0x4000u);          // carries into the exponent
+  EXPECT_EQ(encode_float(1.0 + 0x1p-11, half), 0x3c00u);      // a tie, to even
+  EXPECT_EQ(encode_float(1.0 + 3 * 0x1p-11, half), 0x3c02u);  // a tie, to even
+  EXPECT_EQ(encode_float(2.0 - 0x1p-12, half), 0x4000u);      // carries into the exponent
   EXPECT_EQ(encode_float(1.0, type_named("bfloat16").format), 0x3f80u);
   EXPECT_EQ(encode_float(448.0, type_named("f8e4m3").format), 0x7eu);
   EXPECT_EQ(encode_float(1.5, type_named("f8e4m3").format), 0x3cu);
@@ -100,7 +100,8 @@ TEST(Tile, counts_each_wrong_element_once) {
     elements[at * type.bytes + 1] ^= std::byte{0x40};
   }
   EXPECT_EQ(tile.count_wrong(elements.data(), kCount, kFirst, 0), 3u);
-  EXPECT_TRUE(tile.describe_first_wrong(elements.data(), kCount, kFirst, 0).starts_with("element 0:"));
+  EXPECT_TRUE(
+      tile.describe_first_wrong(elements.data(), kCount, kFirst, 0).starts_with("element 0:"));
 }
 
 TEST(Tile, tolerance_is_a_distance_in_units_of_the_last_place) {
