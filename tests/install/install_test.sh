@@ -25,7 +25,9 @@ run() {
   "$1/program"
   "$1/opaque"
   # Found where it was installed, and not by luck in the build directory.
-  ldd "$1/program" | grep -F "$prefix/$libdir/libnccl.so.2"
+  local used
+  used=$(ldd "$1/program" | awk '$1 == "libnccl.so.2" { print $3 }')
+  [[ $(realpath "$used") == "$(realpath "$prefix/$libdir/libnccl.so.2")" ]]
 }
 
 echo "== find_package"

@@ -4,8 +4,5 @@
 #include <cstring>
 
 int main() {
-#ifdef CUDART_VERSION
-#error "CUDA's headers came along unasked"
-#endif
   return std::strcmp(ncclGetErrorString(ncclSuccess), "no error");
 }
