@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "src/base/doorbell.h"
@@ -36,7 +37,8 @@ class RunOwner {
   virtual void check_peers() = 0;
   // Moves bytes of the transports that need it.
   virtual void poll_transports() = 0;
-  virtual Doorbell* doorbell() = 0;
+  // What rings when a peer did something; empty: nobody rings.
+  virtual std::span<Doorbell* const> doorbells() = 0;
   // A run threw: becomes the communicator's failure unless it already has one.
   virtual void run_failed(const std::exception& error) noexcept = 0;
   // The group run is over, well or not, and may be used again.
@@ -58,7 +60,7 @@ class GroupRun final : public Task {
   Progress poll() override;
   void check() override;
   void fail(const std::exception& error) noexcept override;
-  Doorbell* doorbell() override { return owner_->doorbell(); }
+  std::span<Doorbell* const> doorbells() override { return owner_->doorbells(); }
   void recycle() noexcept override;
 
  private:
