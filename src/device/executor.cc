@@ -76,9 +76,11 @@ class Executor::SleepScope {
   ~SleepScope() {
     for (int i = 0; i < count_; ++i) bells_[i]->retract();
   }
-  // False if there is no room, or no bell.
+  // False if there is no room, or no bell at all.
+  bool add_all(std::span<Doorbell* const> bells) noexcept {
+    return !bells.empty() && std::all_of(bells.begin(), bells.end(), [this](Doorbell* b) { return add(b); });
+  }
   bool add(Doorbell* bell) noexcept {
-    if (bell == nullptr) return false;
     if (std::find(bells_, bells_ + count_, bell) != bells_ + count_) return true;
     if (count_ == kMostBells) return false;
     bells_[count_] = bell;
@@ -318,7 +320,7 @@ void Executor::sleep_until_rung(const Condition& condition, std::int64_t most_ns
     drive.moved = drain_inbox();
     for (Stream* stream : active_) {
       if (gated(*stream)) continue;
-      if (!sleep.add(stream->items_.front().task->doorbell())) most_ns = std::min(most_ns, kBlindSleep_ns);
+      if (!sleep.add_all(stream->items_.front().task->doorbells())) most_ns = std::min(most_ns, kBlindSleep_ns);
     }
     drive.moved |= pass();
     drive.moved |= check_heads(now_ns());

@@ -19,6 +19,8 @@ class LoopbackTransport final : public Transport {
     return loopback::reaches(address_, peer_address);
   }
 
+  bool shares_memory() const override { return true; }
+
   std::vector<bool> attach(std::span<const Bytes> addresses, const Wait&) override {
     const std::vector<int> group = reachable_ranks(*this, addresses);
     seat_.emplace(attach_arena(context_, static_cast<int>(group.size())), group, context_.rank);

@@ -27,6 +27,8 @@ class ShmTransport final : public Transport {
     return shm::reaches(address_, peer_address);
   }
 
+  bool shares_memory() const override { return true; }
+
   std::vector<bool> attach(std::span<const Bytes> addresses, const Wait& wait) override {
     std::vector<bool> proven(addresses.size());
     const std::vector<int> group = reachable_ranks(*this, addresses);
