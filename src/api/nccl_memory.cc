@@ -61,12 +61,12 @@ CATENARY_NCCL(ncclResult_t, CommWindowDeregister, (ncclComm_t comm, ncclWindow_t
 CATENARY_NCCL(ncclResult_t, MemAlloc, (void** ptr, size_t size)) {
   return guarded([&] {
     if (ptr == nullptr) throw_error(ErrorCode::kInvalidArgument, "ncclMemAlloc : ptr argument is NULL");
-    *ptr = allocate(Device::current(), size);
+    *ptr = Memory::process().allocate(size, MemoryKind::kDevice, Device::current_ordinal());
   });
 }
 
 CATENARY_NCCL(ncclResult_t, MemFree, (void* ptr)) {
-  return guarded([&] { release(ptr); });
+  return guarded([&] { Memory::process().free(ptr, MemoryKind::kDevice); });
 }
 
 CATENARY_NCCL(const char*, GetErrorString, (ncclResult_t result)) {

@@ -1,8 +1,7 @@
 #include "tests/support/schedule_check.h"
 
 #include <algorithm>
-#include <list>
-#include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "src/base/error.h"
@@ -28,24 +27,24 @@ class Symbols {
   // The complete result for one element, as it is written to output; kNothing if the symbol is not
   // every rank's leaf of one element, once each.
   int finished(int symbol) {
-    std::vector<int> seen(static_cast<std::size_t>(nranks_), 0);
+    seen_.assign(static_cast<std::size_t>(nranks_), 0);
     int element = kNothing;
-    std::vector<int> open = {symbol};
-    while (!open.empty()) {
-      const Node node = nodes_[static_cast<std::size_t>(open.back())];
-      open.pop_back();
+    open_.assign(1, symbol);
+    while (!open_.empty()) {
+      const Node node = nodes_[static_cast<std::size_t>(open_.back())];
+      open_.pop_back();
       switch (node.kind) {
         case Kind::kReduced:
-          open.push_back(node.a);
-          open.push_back(node.b);
+          open_.push_back(node.a);
+          open_.push_back(node.b);
           continue;
         case Kind::kFinished: return kNothing;
         case Kind::kLeaf:
           if (element == kNothing) element = node.b;
-          if (element != node.b || seen[static_cast<std::size_t>(node.a)]++ > 0) return kNothing;
+          if (element != node.b || seen_[static_cast<std::size_t>(node.a)]++ > 0) return kNothing;
       }
     }
-    for (const int times : seen) {
+    for (const int times : seen_) {
       if (times == 0) return kNothing;
     }
     return intern({Kind::kFinished, symbol, element});
@@ -61,8 +60,8 @@ class Symbols {
     const Node& node = nodes_[static_cast<std::size_t>(symbol)];
     switch (node.kind) {
       case Kind::kLeaf: return format("%d[%d]", node.a, node.b);
-      case Kind::kReduced: return "(" + text(node.a) + "+" + text(node.b) + ")";
-      case Kind::kFinished: return "finished" + text(node.a);
+      case Kind::kReduced: return format("(%s+%s)", text(node.a).c_str(), text(node.b).c_str());
+      case Kind::kFinished: return format("finished %s", text(node.a).c_str());
     }
     return "";
   }
@@ -74,7 +73,14 @@ class Symbols {
     Kind kind;
     int a;
     int b;
-    auto operator<=>(const Node&) const = default;
+    bool operator==(const Node&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Node& node) const {
+      const auto a = static_cast<std::uint64_t>(node.a);
+      const auto b = static_cast<std::uint64_t>(node.b);
+      return ((a << 34) ^ (b << 2) ^ static_cast<std::uint64_t>(node.kind)) * 0x9e3779b97f4a7c15u;
+    }
   };
 
   int intern(const Node& node) {
@@ -85,13 +91,15 @@ class Symbols {
 
   int nranks_;
   std::vector<Node> nodes_;
-  std::map<Node, int> numbers_;
+  std::unordered_map<Node, int, Hash> numbers_;
+  std::vector<int> seen_;  // kept for their memory, as is the next
+  std::vector<int> open_;
 };
 
 // One rank's memory: its input and output, apart or in the place that NCCL documents.
 class Memory {
  public:
-  Memory(const ScheduleCase& which, int rank, Symbols& symbols) : which_(which) {
+  Memory(const ScheduleCase& which, int rank, Symbols& symbols) {
     const std::size_t all = which.count * static_cast<std::size_t>(which.nranks);
     const bool parts = holds_part_per_rank(which.collective);
     const bool gathers =
@@ -151,7 +159,6 @@ class Memory {
     return cell.pass == pass ? "" : "touches what belongs to another pass";
   }
 
-  const ScheduleCase& which_;
   std::size_t input_at_ = 0;
   std::size_t output_at_ = 0;
   std::size_t outputs_ = 0;
@@ -210,7 +217,7 @@ class Simulation {
   Place& place(int rank) { return places_[static_cast<std::size_t>(rank)]; }
   Memory& memory(int rank) { return memories_[static_cast<std::size_t>(rank)]; }
   const Slicing& slicing(int rank) const { return slicings_[static_cast<std::size_t>(rank)]; }
-  std::list<Message>& link(int from, int to) {
+  std::vector<Message>& link(int from, int to) {
     return links_[static_cast<std::size_t>(from * which_.nranks + to)];
   }
 
@@ -313,7 +320,7 @@ class Simulation {
 
   int receive(int rank, const Step& step, std::size_t slices) {
     const Message message = link(step.recv_from, rank).front();
-    link(step.recv_from, rank).pop_front();
+    link(step.recv_from, rank).erase(link(step.recv_from, rank).begin());
     const Place& at = place(rank);
     const bool same_chunk =
         message.chunk == chunk_of(step) || holds_part_per_rank(which_.collective);
@@ -392,7 +399,7 @@ class Simulation {
   const std::size_t capacity_;
   Symbols symbols_;
   std::vector<Place> places_;
-  std::vector<std::list<Message>> links_;  // from * nranks + to
+  std::vector<std::vector<Message>> links_;  // from * nranks + to
   std::vector<Memory> memories_;
   std::vector<Slicing> slicings_;
   std::string problem_;
