@@ -11,8 +11,7 @@
 namespace catenary::kernels {
 
 // A float format of one sign bit, an exponent and kMantissaBits, with the exponents of half or
-// less. Both ways compute every case and then choose, without branches, so that a compiler can
-// vectorize.
+// less. Both ways compute every case and then choose: branches on values would be mispredicted.
 template <int kMantissaBits, int kBias, std::int32_t kLargestCode, std::int32_t kNanCode,
           std::int32_t kFirstSpecialCode, std::int32_t kSignCode>
 struct SmallFloat {
