@@ -83,6 +83,8 @@ typedef struct catPointerAttributes {
 CATENARY_API catError_t catGetLastError(void);
 /* The same, without forgetting. */
 CATENARY_API catError_t catPeekAtLastError(void);
+/* Makes `error` the last one of this thread and returns it; for layers on top of this one. */
+CATENARY_API catError_t catSetLastError(catError_t error);
 /* What the code means, and what it is called. */
 CATENARY_API const char* catGetErrorString(catError_t error);
 CATENARY_API const char* catGetErrorName(catError_t error);

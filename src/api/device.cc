@@ -111,6 +111,8 @@ catError_t catGetLastError(void) {
 
 catError_t catPeekAtLastError(void) { return last_error; }
 
+catError_t catSetLastError(catError_t error) { return last_error = error; }
+
 const char* catGetLastErrorMessage(void) { return last_message; }
 
 const char* catGetErrorString(catError_t error) {
