@@ -1,4 +1,4 @@
-/* 8-bit floating-point numbers on the host, with CUDA's names. Constructors saturate, as CUDA's do. */
+/* 8-bit floats on the host, with CUDA's names. Constructors saturate, as CUDA's do. */
 #ifndef CATENARY_CUDA_COMPAT_CUDA_FP8_H_
 #define CATENARY_CUDA_COMPAT_CUDA_FP8_H_
 
@@ -21,19 +21,16 @@ static inline __nv_fp8_storage_t __nv_cvt_float_to_fp8(float value, __nv_saturat
 #ifdef __cplusplus
 
 /* From any number, or from anything that converts to float. */
-#define CATENARY_FP8_MEMBERS(Type, format, kind)                                          \
-  Type() = default;                                                                       \
-  template <typename T,                                                                   \
-            typename = typename std::enable_if<std::is_convertible<T, float>::value &&    \
-                                               !std::is_same<T, Type>::value>::type>      \
-  explicit Type(const T& value)                                                           \
-      : __x(__nv_cvt_float_to_fp8(static_cast<float>(value), __NV_SATFINITE, kind)) {}    \
-  explicit operator float() const { return catenaryFromSmall(__x, format); }              \
-  explicit operator double() const { return catenaryFromSmall(__x, format); }             \
-  explicit operator __half() const { return __half(catenaryFromSmall(__x, format)); }     \
-  explicit operator __nv_bfloat16() const {                                               \
-    return __nv_bfloat16(catenaryFromSmall(__x, format));                                 \
-  }
+#define CATENARY_FP8_MEMBERS(Type, format, kind)                                                   \
+  Type() = default;                                                                                \
+  template <typename T, typename = typename std::enable_if<std::is_convertible<T, float>::value && \
+                                                           !std::is_same<T, Type>::value>::type>   \
+  explicit Type(const T& value)                                                                    \
+      : __x(__nv_cvt_float_to_fp8(static_cast<float>(value), __NV_SATFINITE, kind)) {}             \
+  explicit operator float() const { return catenaryFromSmall(__x, format); }                       \
+  explicit operator double() const { return catenaryFromSmall(__x, format); }                      \
+  explicit operator __half() const { return __half(catenaryFromSmall(__x, format)); }              \
+  explicit operator __nv_bfloat16() const { return __nv_bfloat16(catenaryFromSmall(__x, format)); }
 
 struct __nv_fp8_e4m3 {
   CATENARY_FP8_MEMBERS(__nv_fp8_e4m3, catenaryFp8E4m3, __NV_E4M3)

@@ -17,8 +17,8 @@ static inline cudaError_t cudaMallocHost(void** memory, size_t bytes) {
 }
 #endif
 static inline cudaError_t cudaFreeHost(void* memory) { return catenaryToCuda(catFreeHost(memory)); }
-static inline cudaError_t cudaMallocManaged(void** memory, size_t bytes,
-                                            unsigned int flags CATENARY_DEFAULT(cudaMemAttachGlobal)) {
+static inline cudaError_t cudaMallocManaged(
+    void** memory, size_t bytes, unsigned int flags CATENARY_DEFAULT(cudaMemAttachGlobal)) {
   if (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost) {
     return catenaryFail(cudaErrorInvalidValue);
   }

@@ -23,7 +23,7 @@ static inline cudaError_t cudaHostAlloc(T** memory, size_t bytes, unsigned int f
 }
 template <typename T>
 static inline cudaError_t cudaMallocManaged(T** memory, size_t bytes,
-                                     unsigned int flags = cudaMemAttachGlobal) {
+                                            unsigned int flags = cudaMemAttachGlobal) {
   return cudaMallocManaged(reinterpret_cast<void**>(memory), bytes, flags);
 }
 template <typename T>
@@ -31,21 +31,24 @@ static inline cudaError_t cudaMallocAsync(T** memory, size_t bytes, cudaStream_t
   return cudaMallocAsync(reinterpret_cast<void**>(memory), bytes, stream);
 }
 template <typename T>
-static inline cudaError_t cudaHostGetDevicePointer(T** device_pointer, void* memory, unsigned int flags) {
+static inline cudaError_t cudaHostGetDevicePointer(T** device_pointer, void* memory,
+                                                   unsigned int flags) {
   return cudaHostGetDevicePointer(reinterpret_cast<void**>(device_pointer), memory, flags);
 }
 static inline cudaError_t cudaEventCreate(cudaEvent_t* event, unsigned int flags) {
   return cudaEventCreateWithFlags(event, flags);
 }
 template <typename Function>
-static inline cudaError_t cudaLaunchKernel(Function* function, dim3 grid, dim3 block, void** arguments,
-                                    size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
+static inline cudaError_t cudaLaunchKernel(Function* function, dim3 grid, dim3 block,
+                                           void** arguments, size_t shared_bytes = 0,
+                                           cudaStream_t stream = nullptr) {
   return cudaLaunchKernel(reinterpret_cast<const void*>(function), grid, block, arguments,
                           shared_bytes, stream);
 }
 /* The form of CUDA 11. */
 static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
-                                        cudaGraphNode_t* error_node, char* log, size_t log_bytes) {
+                                               cudaGraphNode_t* error_node, char* log,
+                                               size_t log_bytes) {
   CATENARY_UNUSED3(error_node, log, log_bytes);
   return cudaGraphInstantiate(executable, graph, 0ull);
 }

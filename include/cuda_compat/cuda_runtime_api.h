@@ -1,10 +1,10 @@
 /*
  * The CUDA runtime, as far as programs without kernels use it, on Catenary's simulated devices.
  *
- * Put include/cuda_compat before anything else on the include path, and such a program builds with a
- * plain C or C++ compiler. All memory is host memory, so the kinds of copies are all the same. What
- * cannot work here (kernels, graphs, handles for other processes) returns cudaErrorNotSupported;
- * nothing pretends.
+ * Put include/cuda_compat before anything else on the include path, and such a program builds with
+ * a plain C or C++ compiler. All memory is host memory, so the kinds of copies are all the same.
+ * What cannot work here (kernels, graphs, handles for other processes) returns
+ * cudaErrorNotSupported; nothing pretends.
  */
 #ifndef CATENARY_CUDA_COMPAT_CUDA_RUNTIME_API_H_
 #define CATENARY_CUDA_COMPAT_CUDA_RUNTIME_API_H_
@@ -68,7 +68,9 @@ static inline cudaError_t cudaGetDeviceCount(int* count) {
   return catenaryToCuda(catGetDeviceCount(count));
 }
 static inline cudaError_t cudaSetDevice(int device) { return catenaryToCuda(catSetDevice(device)); }
-static inline cudaError_t cudaGetDevice(int* device) { return catenaryToCuda(catGetDevice(device)); }
+static inline cudaError_t cudaGetDevice(int* device) {
+  return catenaryToCuda(catGetDevice(device));
+}
 /* Flags choose how to wait; the library sees to that itself. */
 static inline cudaError_t cudaSetDeviceFlags(unsigned int flags) {
   return flags <= 0x1f ? cudaSuccess : catenaryFail(cudaErrorInvalidValue);
@@ -274,7 +276,8 @@ static inline cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cud
 #define CATENARY_DEFAULT(value)
 #endif
 
-static inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream CATENARY_DEFAULT(0)) {
+static inline cudaError_t cudaEventRecord(cudaEvent_t event,
+                                          cudaStream_t stream CATENARY_DEFAULT(0)) {
   return catenaryToCuda(catEventRecord(event, stream));
 }
 static inline cudaError_t cudaEventRecordWithFlags(cudaEvent_t event,

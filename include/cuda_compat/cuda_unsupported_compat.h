@@ -1,6 +1,6 @@
 /*
- * What has no meaning without a GPU: kernels, graphs, memory handles of CUDA. Programs that name these
- * calls compile, and learn by cudaErrorNotSupported that they cannot have them. A part of
+ * What has no meaning without a GPU: kernels, graphs, memory handles of CUDA. Programs that name
+ * these calls compile, and learn by cudaErrorNotSupported that they cannot have them. A part of
  * cuda_runtime_api.h, which includes it.
  */
 #ifndef CATENARY_CUDA_COMPAT_CUDA_UNSUPPORTED_COMPAT_H_

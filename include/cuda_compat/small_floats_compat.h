@@ -11,7 +11,7 @@
 typedef struct catenarySmallFormat {
   int exponent;
   int mantissa;
-  int has_infinity; /* else the topmost code is the only NaN, and the rest of that exponent finite */
+  int has_infinity; /* if not, the topmost code is the only NaN */
 } catenarySmallFormat;
 
 static const catenarySmallFormat catenaryFp16 = {5, 10, 1};
@@ -40,8 +40,7 @@ static inline unsigned int catenaryToSmall(float value, catenarySmallFormat form
   const unsigned int largest = format.has_infinity ? infinity - 1u : every - 1u;
   const int bias = (1 << (format.exponent - 1)) - 1;
   const int exponent = magnitude < 0x800000u ? -126 : (int)(magnitude >> 23) - 127;
-  const unsigned int fraction =
-      (magnitude & 0x7fffffu) | (magnitude < 0x800000u ? 0u : 0x800000u);
+  const unsigned int fraction = (magnitude & 0x7fffffu) | (magnitude < 0x800000u ? 0u : 0x800000u);
   const int below = exponent < 1 - bias ? 1 - bias - exponent : 0; /* steps into the subnormals */
   const int shift = 23 - format.mantissa + below;
   unsigned int code;
@@ -87,15 +86,15 @@ static inline float catenaryFromSmall(unsigned int bits, catenarySmallFormat for
 #ifdef __cplusplus
 /* What __half and __nv_bfloat16 can do: be made from any number, be read as a float, be assigned to
  * by arithmetic. Arithmetic itself happens in float. */
-#define CATENARY_SMALL_FLOAT_MEMBERS(Type, format)                                        \
-  Type() = default;                                                                       \
-  template <typename T, typename = typename std::enable_if<std::is_arithmetic<T>::value>::type> \
-  Type(T value)                                                                           \
+#define CATENARY_SMALL_FLOAT_MEMBERS(Type, format)                                                 \
+  Type() = default;                                                                                \
+  template <typename T, typename = typename std::enable_if<std::is_arithmetic<T>::value>::type>    \
+  Type(T value)                                                                                    \
       : __x(static_cast<unsigned short>(catenaryToSmall(static_cast<float>(value), format, 0))) {} \
-  operator float() const { return catenaryFromSmall(__x, format); }                       \
-  Type& operator+=(const Type& other) { return *this = Type(float(*this) + float(other)); } \
-  Type& operator-=(const Type& other) { return *this = Type(float(*this) - float(other)); } \
-  Type& operator*=(const Type& other) { return *this = Type(float(*this) * float(other)); } \
+  operator float() const { return catenaryFromSmall(__x, format); }                                \
+  Type& operator+=(const Type& other) { return *this = Type(float(*this) + float(other)); }        \
+  Type& operator-=(const Type& other) { return *this = Type(float(*this) - float(other)); }        \
+  Type& operator*=(const Type& other) { return *this = Type(float(*this) * float(other)); }        \
   Type& operator/=(const Type& other) { return *this = Type(float(*this) / float(other)); }
 #endif
 

@@ -3,8 +3,8 @@
 //
 // Ranks are usually given a device each, by thread or by process. Devices are made at first use and
 // live until the process ends. Threads: any. Waiting: synchronize() and reset(), which drive.
-// Failure: DeviceError for a device that does not exist; Error in the forked child of a process that
-// used the library, where no device works.
+// Failure: DeviceError for a device that does not exist; Error in the forked child of a process
+// that used the library, where no device works.
 #pragma once
 
 #include <memory>
@@ -42,8 +42,8 @@ class Device {
   // Returns at once; what is enqueued is still done.
   void destroy_stream(Stream& stream);
 
-  // Rings when work is enqueued, a lane has finished a job, or a driver leaves. Ring it after making
-  // true what a thread in drive_until waits for.
+  // Rings when work is enqueued, a lane has finished a job, or a driver leaves. Ring it after
+  // making true what a thread in drive_until waits for.
   Doorbell& doorbell() noexcept { return executor_.doorbell(); }
   void wait_policy_note_ranks(int local_ranks) { executor_.note_ranks(local_ranks); }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kLongestSleep_ns = 50'000'000;  // then look at everything again
 constexpr std::int64_t kBlindSleep_ns = 50'000;        // where a task has nothing that rings
 constexpr std::int64_t kCheckEvery_ns = 1'000'000;
-constexpr int kTasksPerTurn = 32;                      // of one stream, before the others' turn
+constexpr int kTasksPerTurn = 32;  // of one stream, before the others' turn
 
 Task::Progress poll_or_fail(Task& task) noexcept {
   try {
@@ -53,7 +53,8 @@ class Executor::DriveScope {
   Executor& executor_;
 };
 
-// Counts a thread that waits for this executor's work. When it leaves, another one may have to look.
+// Counts a thread that waits for this executor's work. When it leaves, another one may have to
+// look.
 class Executor::WatchScope {
  public:
   explicit WatchScope(Executor& executor) noexcept : executor_(executor) {
@@ -262,7 +263,7 @@ bool Executor::drive_until(const Condition& condition, const Wait& wait) {
 void Executor::drive_unwatched() {
   const auto stop = [this] { return !unwatched() || process_exiting(); };
   const Condition condition(stop);
-  Backoff backoff(WaitPolicy::for_ranks(ranks_.load(std::memory_order_relaxed), cores_));
+  Backoff backoff(WaitPolicy::lean());  // nobody waits, and the cores may be busy computing
   while (!condition.holds()) {
     if (try_drive()) {
       backoff.restart();
@@ -316,8 +317,8 @@ void Executor::check_if_due() {
   drive.moved = check_heads(now);
 }
 
-// Announce, look again, wait. Only who gets the lock can see which doorbells the heads have; who does
-// not sleeps on the device's own, which the holder rings when it leaves.
+// Announce, look again, wait. Only who gets the lock can see which doorbells the heads have; who
+// does not sleeps on the device's own, which the holder rings when it leaves.
 void Executor::sleep_until_rung(const Condition& condition, std::int64_t most_ns) {
   SleepScope sleep(bell_);
   if (lock_.try_lock_or_ask()) {
@@ -325,7 +326,8 @@ void Executor::sleep_until_rung(const Condition& condition, std::int64_t most_ns
     drive.moved = drain_inbox();
     for (Stream* stream : active_) {
       if (gated(*stream)) continue;
-      if (!sleep.add(stream->items_.front().task->doorbell())) most_ns = std::min(most_ns, kBlindSleep_ns);
+      if (!sleep.add(stream->items_.front().task->doorbell()))
+        most_ns = std::min(most_ns, kBlindSleep_ns);
     }
     drive.moved |= pass();
     drive.moved |= check_heads(now_ns());

@@ -177,9 +177,9 @@ TEST(Half, converts_every_value_and_rounds_to_even) {
   EXPECT_EQ(__half2float(__float2half(65504.f)), 65504.f);
   EXPECT_TRUE(std::isinf(__half2float(__float2half(65520.f))));
   EXPECT_EQ(__half2float(__float2half(65519.f)), 65504.f);
-  EXPECT_EQ(__half2float(__float2half(0x1p-25f)), 0.f);            // a tie, to even
-  EXPECT_EQ(__half2float(__float2half(0x1.8p-25f)), 0x1p-24f);     // above the tie
-  EXPECT_EQ(__half2float(__float2half(1.f + 0x1p-11f)), 1.f);      // a tie, to even
+  EXPECT_EQ(__half2float(__float2half(0x1p-25f)), 0.f);         // a tie, to even
+  EXPECT_EQ(__half2float(__float2half(0x1.8p-25f)), 0x1p-24f);  // above the tie
+  EXPECT_EQ(__half2float(__float2half(1.f + 0x1p-11f)), 1.f);   // a tie, to even
   EXPECT_EQ(__half2float(__float2half(1.f + 0x3p-11f)), 1.f + 0x1p-9f);
 }
 

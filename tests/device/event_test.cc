@@ -102,8 +102,8 @@ TEST(Event, measures_the_time_between_two) {
   Event start(true);
   Event stop(true);
   device.default_stream().record(start);
-  device.default_stream().enqueue_host_function(
-      [](void*) { std::this_thread::sleep_for(20ms); }, nullptr);
+  device.default_stream().enqueue_host_function([](void*) { std::this_thread::sleep_for(20ms); },
+                                                nullptr);
   device.default_stream().record(stop);
   EXPECT_EQ(status_of_elapsed(start, stop), DeviceStatus::kNotReady);
   stop.synchronize();

@@ -58,9 +58,9 @@ TEST(Executor, is_driven_by_the_thread_that_waits) {
 TEST(Executor, takes_over_when_nobody_waits) {
   Device& device = fresh_device();
   std::atomic<int> polls{0};
-  device.default_stream().enqueue(TaskPtr(new TestTask(
-      [&] { return ++polls < 5 ? Task::Progress::kSome : Task::Progress::kDone; },
-      &device.doorbell())));
+  device.default_stream().enqueue(TaskPtr(
+      new TestTask([&] { return ++polls < 5 ? Task::Progress::kSome : Task::Progress::kDone; },
+                   &device.doorbell())));
   EXPECT_TRUE(comes_true([&] { return polls == 5; }));
 }
 
@@ -68,9 +68,9 @@ TEST(Executor, takes_over_again_after_it_went_to_sleep) {
   Device& device = fresh_device();
   for (int round = 0; round < 3; ++round) {
     std::atomic<int> polls{0};
-    device.default_stream().enqueue(TaskPtr(new TestTask(
-        [&] { return ++polls < 5 ? Task::Progress::kSome : Task::Progress::kDone; },
-        &device.doorbell())));
+    device.default_stream().enqueue(TaskPtr(
+        new TestTask([&] { return ++polls < 5 ? Task::Progress::kSome : Task::Progress::kDone; },
+                     &device.doorbell())));
     EXPECT_TRUE(comes_true([&] { return device.default_stream().idle(); }));
     std::this_thread::sleep_for(30ms);
   }
@@ -83,7 +83,8 @@ TEST(Executor, takes_over_what_a_waiter_leaves_behind) {
   std::atomic<bool> open{false};
   other.enqueue(task_until([&] { return open.load(); }));
   stream.enqueue(task_of([] {}));
-  EXPECT_FALSE(drive_until(device, [] { return false; }, Wait{Deadline::after_ms(5), nullptr}));
+  EXPECT_FALSE(drive_until(
+      device, [] { return false; }, Wait{Deadline::after_ms(5), nullptr}));
   open = true;
   EXPECT_TRUE(comes_true([&] { return other.idle(); }));
 }
@@ -130,7 +131,8 @@ TEST(Executor, checks_a_stuck_task_about_once_a_millisecond) {
   auto* task = new TestTask([&] { return open ? Task::Progress::kDone : Task::Progress::kNone; });
   task->on_check = [&] { ++checks; };
   device.default_stream().enqueue(TaskPtr(task));
-  drive_until(device, [] { return false; }, Wait{Deadline::after_ms(50), nullptr});
+  drive_until(
+      device, [] { return false; }, Wait{Deadline::after_ms(50), nullptr});
   EXPECT_GE(checks, 5);
   EXPECT_LE(checks, 60);
   open = true;
@@ -178,8 +180,8 @@ TEST(Executor, lets_a_waiter_help_devices_that_nobody_waits_for) {
 TEST(Executor, uses_no_processor_time_while_idle) {
   Device& device = fresh_device();
   std::atomic<int> polls{0};
-  device.default_stream().enqueue(TaskPtr(new TestTask(
-      [&] { return ++polls < 5 ? Task::Progress::kSome : Task::Progress::kDone; })));
+  device.default_stream().enqueue(TaskPtr(
+      new TestTask([&] { return ++polls < 5 ? Task::Progress::kSome : Task::Progress::kDone; })));
   ASSERT_TRUE(comes_true([&] { return device.default_stream().idle(); }));
   device.default_stream().enqueue_host_function([](void*) {}, nullptr);
   device.synchronize();
@@ -216,8 +218,8 @@ TEST(Executor, takes_tasks_from_many_threads) {
   EXPECT_EQ(done, kThreads * kTasks);
 }
 
-// Two threads, a device each, pass a token back and forth and ring each other's bells. They sleep as
-// soon as they can, so a ring that got lost would cost the longest sleep of 50 ms.
+// Two threads, a device each, pass a token back and forth and ring each other's bells. They sleep
+// as soon as they can, so a ring that got lost would cost the longest sleep of 50 ms.
 TEST(Executor, loses_no_ring) {
   Device* devices[2] = {&fresh_device(), &fresh_device()};
   constexpr int kRounds = 4000;

@@ -61,8 +61,8 @@ TEST(HostFunction, does_not_hold_up_other_streams) {
   std::vector<char> to(from.size());
   other.enqueue_copy(to.data(), from.data(), from.size());
   int polls = 0;
-  other.enqueue(TaskPtr(new TestTask(
-      [&] { return ++polls < 50 ? Task::Progress::kSome : Task::Progress::kDone; })));
+  other.enqueue(TaskPtr(
+      new TestTask([&] { return ++polls < 50 ? Task::Progress::kSome : Task::Progress::kDone; })));
   other.synchronize();
   EXPECT_EQ(polls, 50);
   EXPECT_EQ(to, from);
@@ -103,7 +103,8 @@ TEST(HostFunction, chains_finish_without_anyone_waiting) {
 
 TEST(Copy, small_and_large_ones_are_in_order) {
   Stream& stream = fresh_device().default_stream();
-  for (const std::size_t bytes : {std::size_t{1}, kInlineBytes, kInlineBytes + 1, 10 * kInlineBytes}) {
+  for (const std::size_t bytes :
+       {std::size_t{1}, kInlineBytes, kInlineBytes + 1, 10 * kInlineBytes}) {
     std::vector<unsigned char> a(bytes, 1);
     std::vector<unsigned char> b(bytes, 2);
     stream.enqueue_fill(a.data(), 7, bytes);

@@ -81,7 +81,8 @@ TEST(Memory, knows_its_blocks_from_other_memory) {
 TEST(Memory, needs_few_descriptors_for_many_blocks) {
   Memory memory;
   const int before = open_descriptors();
-  for (int i = 0; i < 5000; ++i) memory.allocate(static_cast<std::size_t>(i) + 1, MemoryKind::kDevice, 0);
+  for (int i = 0; i < 5000; ++i)
+    memory.allocate(static_cast<std::size_t>(i) + 1, MemoryKind::kDevice, 0);
   EXPECT_LE(open_descriptors() - before, 2);
   for (int i = 0; i < 50; ++i) {
     memory.free(memory.allocate(std::size_t{8} << 20, MemoryKind::kDevice, 0), MemoryKind::kDevice);
