@@ -70,12 +70,19 @@ class Executor::WatchScope {
   Executor& executor_;
 };
 
-// The doorbells that one sleep is announced at.
+// The doorbells that one sleep is announced at. It is listed while it may touch them.
 class Executor::SleepScope {
  public:
-  explicit SleepScope(Doorbell& own) noexcept { add(&own); }
+  explicit SleepScope(Executor& executor) : executor_(executor) {
+    const std::lock_guard lock(executor_.sleeps_mutex_);
+    number_ = executor_.next_sleep_++;
+    executor_.sleeps_.push_back(number_);
+    add(&executor_.bell_);
+  }
   ~SleepScope() {
     for (int i = 0; i < count_; ++i) bells_[i]->retract();
+    const std::lock_guard lock(executor_.sleeps_mutex_);
+    std::erase(executor_.sleeps_, number_);
   }
   // False if there is no room, or no bell.
   bool add(Doorbell* bell) noexcept {
@@ -92,6 +99,8 @@ class Executor::SleepScope {
 
  private:
   static constexpr int kMostBells = 32;  // what Doorbell::wait_any watches
+  Executor& executor_;
+  std::uint64_t number_ = 0;
   int count_ = 0;
   Doorbell* bells_[kMostBells];
   Doorbell::Ticket tickets_[kMostBells];
@@ -317,10 +326,27 @@ void Executor::check_if_due() {
   drive.moved = check_heads(now);
 }
 
+void Executor::quiesce_doorbells() {
+  std::uint64_t later = 0;
+  {
+    const std::lock_guard lock(sleeps_mutex_);
+    later = next_sleep_;
+  }
+  const auto is_old = [later](std::uint64_t number) { return number < later; };
+  for (;;) {
+    {
+      const std::lock_guard lock(sleeps_mutex_);
+      if (std::none_of(sleeps_.begin(), sleeps_.end(), is_old)) return;
+    }
+    bell_.ring();
+    ::sched_yield();
+  }
+}
+
 // Announce, look again, wait. Only who gets the lock can see which doorbells the heads have; who
 // does not sleeps on the device's own, which the holder rings when it leaves.
 void Executor::sleep_until_rung(const Condition& condition, std::int64_t most_ns) {
-  SleepScope sleep(bell_);
+  SleepScope sleep(*this);
   if (lock_.try_lock_or_ask()) {
     DriveScope drive(*this);
     drive.moved = drain_inbox();

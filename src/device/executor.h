@@ -81,6 +81,9 @@ class Executor {
   Doorbell& doorbell() noexcept { return bell_; }
   int ordinal() const noexcept { return ordinal_; }
 
+  // Returns when every thread that slept on doorbells of tasks has woken up and looked anew.
+  void quiesce_doorbells();
+
   // Keeps a stream until the pass at hand is over. For a task of that stream, from poll().
   void retire(std::shared_ptr<Stream> stream);
   // Whether the executor's own thread polls tasks just now.
@@ -140,6 +143,11 @@ class Executor {
   std::atomic<int> watchers_{0};  // threads within drive_until
   std::atomic<int> ranks_{1};
   std::atomic<std::int64_t> checked_ns_{0};  // when heads were last checked
+
+  // The sleeps going on, by number.
+  std::mutex sleeps_mutex_;
+  std::vector<std::uint64_t> sleeps_;
+  std::uint64_t next_sleep_ = 0;
 
   // What came while somebody else drove.
   std::mutex inbox_mutex_;
