@@ -1,4 +1,4 @@
-#include "tests/transport/rank_group.h"
+#include "tests/transport/attached_ranks.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
