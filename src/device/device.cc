@@ -7,6 +7,7 @@
 #include "src/device/device_error.h"
 #include "src/device/event.h"
 #include "src/device/handles.h"
+#include "src/device/memory.h"
 #include "src/device/operations.h"
 #include "src/device/process_life.h"
 #include "src/topology/machine.h"
@@ -127,13 +128,13 @@ void Device::synchronize() {
   {
     const std::lock_guard lock(streams_mutex_);
     for (const auto& stream : streams_) {
-      if (!stream->idle()) targets.push_back({stream, stream->accepted_.load()});
+      if (!stream->idle()) targets.push_back({stream, stream->accepted()});
     }
   }
   default_stream_.synchronize();
   drive_until(*this, [&targets] {
     return std::all_of(targets.begin(), targets.end(), [](const Target& target) {
-      return target.stream->finished_.load() >= target.count;
+      return target.stream->finished_.load(std::memory_order_acquire) >= target.count;
     });
   });
 }
@@ -155,6 +156,7 @@ void Device::reset() {
   for (const auto& stream : streams) {
     if (stream_handles().find(stream->handle_) == stream.get()) destroy_stream(*stream);
   }
+  Memory::process().free_all(ordinal());
 }
 
 HandleTable<CUstream_st, Stream>& stream_handles() {

@@ -20,9 +20,11 @@ void Event::set_point(std::shared_ptr<EventPoint> point) {
   point_.swap(point);
 }
 
-bool Event::done() const {
+bool Event::query() const {
   const std::shared_ptr<EventPoint> now = point();
-  return now == nullptr || is_done(*now);
+  if (now == nullptr || is_done(*now)) return true;
+  now->device.executor().visit();
+  return is_done(*now);
 }
 
 void Event::synchronize() const {

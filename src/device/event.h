@@ -29,7 +29,8 @@ class Event {
   std::shared_ptr<EventPoint> point() const;
   void set_point(std::shared_ptr<EventPoint> point);
 
-  bool done() const;
+  // Whether it is done, after an attempt to get on with it.
+  bool query() const;
   // Waits until the point that is current now is done.
   void synchronize() const;
 

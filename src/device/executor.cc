@@ -43,7 +43,7 @@ class Executor::DriveScope {
   explicit DriveScope(Executor& executor) noexcept : executor_(executor) {}
   ~DriveScope() {
     const bool asked = executor_.lock_.unlock();
-    if (moved || (asked && !watching)) executor_.bell_.ring();
+    if (moved || (asked && !watching)) executor_.ring_after_unlock();
   }
   bool moved = false;
   // This thread goes to sleep on the heads' doorbells itself, so others need not be woken for that.
@@ -122,7 +122,7 @@ void Executor::submit(Stream& stream, TaskPtr task) {
   } else {
     const std::lock_guard lock(inbox_mutex_);
     inbox_.push({&stream, std::move(task)});
-    stream.accepted_.fetch_add(1);
+    count_up(stream.inboxed_);
     inboxed_.fetch_add(1);
   }
   if (inboxed_.load() != 0 && !try_drive()) bell_.ring();
@@ -166,7 +166,7 @@ bool Executor::drain_inbox() {
 
 void Executor::append(Stream& stream, TaskPtr task) {
   make_room(stream);
-  stream.accepted_.fetch_add(1);
+  count_up(stream.direct_);
   place(stream, std::move(task));
 }
 
@@ -178,7 +178,7 @@ void Executor::make_room(Stream& stream) {
 void Executor::place(Stream& stream, TaskPtr task) noexcept {
   if (stream.items_.empty()) active_.push_back(&stream);
   stream.items_.push({std::move(task), next_order_++});
-  queued_.store(queued_.load(std::memory_order_relaxed) + 1);
+  count_up(queued_);
 }
 
 bool Executor::pass() {
@@ -218,8 +218,8 @@ bool Executor::gated(const Stream& stream) const {
 // The task is given back before anyone can see that it is done.
 void Executor::finish_head(Stream& stream) {
   stream.items_.pop().task.reset();
-  stream.finished_.store(stream.finished_.load(std::memory_order_relaxed) + 1);
-  queued_.store(queued_.load(std::memory_order_relaxed) - 1);
+  count_up(stream.finished_);
+  count_down(queued_);
 }
 
 void Executor::drop_idle_streams() {
@@ -249,8 +249,7 @@ bool Executor::drive_until(const Condition& condition, const Wait& wait) {
   const WatchScope watch(*this);
   Backoff backoff(WaitPolicy::for_ranks(ranks_.load(std::memory_order_relaxed), cores_));
   for (;;) {
-    const bool moved = try_drive() || help_others();
-    visits_.store(visits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    const bool moved = drive_around();
     if (condition.holds()) return true;
     if (wait.is_cancelled() || wait.deadline.passed()) return false;
     if (moved) {
@@ -276,17 +275,25 @@ void Executor::drive_unwatched() {
   bell_.ring();  // a watcher may have left the heads' doorbells to this thread
 }
 
-// Devices that have work and no watcher: with several ranks in one thread, only this thread can
-// help them before their own driver threads notice.
-bool Executor::help_others() {
+// Drives this device and, if nothing moves here, those that have work and no watcher: with several
+// ranks in one thread only this thread can help them before their own driver threads notice.
+bool Executor::drive_around() {
+  count_up(visits_);
+  if (try_drive()) return true;
   bool moved = false;
   for (Executor* other : all_executors()) {
     if (other == this || !other->unwatched()) continue;
+    count_up(other->visits_);
     moved |= other->try_drive();
-    other->visits_.store(other->visits_.load(std::memory_order_relaxed) + 1,
-                         std::memory_order_relaxed);
   }
   return moved;
+}
+
+void Executor::visit() {
+  require_not_forked();
+  if (drive_around()) return;
+  check_if_due();
+  if (ranks_.load(std::memory_order_relaxed) > cores_) ::sched_yield();
 }
 
 void Executor::rest(Backoff& backoff, const Condition& condition, std::int64_t most_ns) {

@@ -23,6 +23,7 @@
 
 #include "src/base/clock.h"
 #include "src/base/doorbell.h"
+#include "src/device/counter.h"
 #include "src/device/drive_lock.h"
 #include "src/device/stream.h"
 #include "src/device/task.h"
@@ -66,6 +67,10 @@ class Executor {
   // Polls each head once if nobody else drives; true if something moved.
   bool try_drive();
 
+  // For a thread that asks again and again instead of waiting: drives once, here and where nobody
+  // waits, and lends its core to others if it is needed there.
+  void visit();
+
   // Something outside of poll() finished: tries at once to go on, and wakes whoever sleeps.
   void nudge();
 
@@ -107,8 +112,12 @@ class Executor {
   bool check_heads(std::int64_t now);
 
   void drive_unwatched();
-  bool help_others();
+  bool drive_around();
   void arm_if_unwatched();
+  // Doorbell::ring() without its fence, for after unlock(), whose exchange is one.
+  void ring_after_unlock() noexcept {
+    if (words_.sleepers.load() != 0) bell_.ring();
+  }
   void rest(Backoff& backoff, const Condition& condition, std::int64_t most_ns);
   void check_if_due();
   void sleep_until_rung(const Condition& condition, std::int64_t most_ns);
@@ -125,10 +134,10 @@ class Executor {
   std::vector<std::shared_ptr<Stream>> retired_;       // freed when the pass is over
   std::uint64_t next_order_ = 0;
 
-  std::atomic<std::uint64_t> queued_{0};               // tasks in streams; written under the lock
-  std::atomic<std::uint64_t> inboxed_{0};              // tasks in the inbox
+  Counter queued_{0};                                  // tasks in streams; written under the lock
+  Counter inboxed_{0};                                 // tasks in the inbox
+  Counter visits_{0};                                  // rounds that waiting threads drove, roughly
   std::atomic<int> watchers_{0};                       // threads within drive_until
-  std::atomic<std::uint64_t> visits_{0};               // rounds that waiting threads drove
   std::atomic<int> ranks_{1};
   std::atomic<std::int64_t> checked_ns_{0};            // when heads were last checked
 

@@ -34,9 +34,14 @@ void Stream::enqueue_fill(void* to, int value, std::size_t bytes) {
   enqueue(make_fill_task(device_, to, value, bytes));
 }
 
+bool Stream::query() {
+  if (!idle()) device_.executor().visit();
+  return idle();
+}
+
 void Stream::synchronize() {
-  const std::uint64_t target = accepted_.load();
-  drive_until(device_, [this, target] { return finished_.load() >= target; });
+  const std::uint64_t target = accepted();
+  drive_until(device_, [this, target] { return finished_.load(std::memory_order_acquire) >= target; });
 }
 
 }  // namespace catenary

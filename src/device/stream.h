@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/device/counter.h"
 #include "src/device/ring_queue.h"
 #include "src/device/task.h"
 
@@ -50,7 +51,12 @@ class Stream {
   void enqueue_fill(void* to, int value, std::size_t bytes);
 
   // Whether all that was enqueued is done.
-  bool idle() const noexcept { return finished_.load() == accepted_.load(); }
+  bool idle() const noexcept {
+    const std::uint64_t finished = finished_.load(std::memory_order_acquire);
+    return finished == accepted();
+  }
+  // The same, after an attempt to get on with it: programs ask this in a loop.
+  bool query();
   // Waits until all that is enqueued now is done.
   void synchronize();
 
@@ -66,8 +72,15 @@ class Stream {
   const Kind kind_;
   CUstream_st* handle_ = nullptr;           // null for the default stream; owned by the device
   RingQueue<Item> items_;                   // under the drive lock
-  std::atomic<std::uint64_t> accepted_{0};  // tasks ever enqueued
-  std::atomic<std::uint64_t> finished_{0};  // tasks ever done; written under the drive lock
+
+  // Tasks ever enqueued: two counts, each written under a lock of its own and never falling, so that
+  // the usual way needs no further atomic operation; and tasks ever done, under the drive lock.
+  std::uint64_t accepted() const noexcept {
+    return direct_.load(std::memory_order_acquire) + inboxed_.load(std::memory_order_acquire);
+  }
+  Counter direct_{0};
+  Counter inboxed_{0};
+  Counter finished_{0};
 };
 
 }  // namespace catenary

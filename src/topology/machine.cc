@@ -130,4 +130,18 @@ std::size_t last_level_cache_bytes() {
   return most != 0 ? most : kUsualCacheBytes;
 }
 
+MachineMemory machine_memory() {
+  MachineMemory memory = {0, 0};
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {  // "MemTotal:       16384 kB"
+    std::istringstream words(line);
+    std::string name;
+    std::size_t kilobytes = 0;
+    words >> name >> kilobytes;
+    if (name == "MemTotal:") memory.total_bytes = kilobytes << 10;
+    if (name == "MemAvailable:") memory.available_bytes = kilobytes << 10;
+  }
+  return memory;
+}
+
 }  // namespace catenary
