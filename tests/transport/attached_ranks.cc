@@ -239,6 +239,7 @@ std::array<std::byte, 32> random_test_key() {
 void run_ranks(const Variant& variant, int nranks, const RankBody& body) {
   const SharedBlock block;
   block->key = random_test_key();
+  block->config.socket_ifname = "=lo";
   if (variant.run_as == RunAs::kThreads) {
     run_threads(*block, variant, nranks, body);
   } else {
