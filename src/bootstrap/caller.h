@@ -25,6 +25,7 @@ class Caller {
   // Does what the bytes that have come allow. After kProven or kRefused, do not call it again.
   Progress poll();
 
+  bool has_greeted() const noexcept { return greeted_; }
   int fd() const noexcept { return fd_.get(); }
   Deadline deadline() const noexcept { return deadline_; }
 
