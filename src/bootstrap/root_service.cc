@@ -273,8 +273,8 @@ bool RootService::admit(std::uint64_t token, Guest& guest, const Frame& frame) {
   desk.idle.reset();
   Session* session = nullptr;
   for (Session& each : desk.sessions) {
-    // A process that is not part of one communicator of a job may come early for the next one. But an
-    // id of its own is for one communicator, and other numbers are a mistake.
+    // A process that is not part of one communicator of a job may come early for the next one. But
+    // an id of its own is for one communicator, and other numbers are a mistake.
     if (desk.rendezvous.fixed_address && each.nranks() != join->nranks) continue;
     if (each.awaits(join->rank)) {
       session = &each;
@@ -332,8 +332,8 @@ void RootService::expire() {
 
 // Oldest first, since tokens grow.
 void RootService::close_idle_desks() {
-  auto idle = static_cast<std::size_t>(
-      std::ranges::count_if(desks_, [](const auto& entry) { return entry.second->idle.has_value(); }));
+  auto idle = static_cast<std::size_t>(std::ranges::count_if(
+      desks_, [](const auto& entry) { return entry.second->idle.has_value(); }));
   for (auto entry = desks_.begin(); entry != desks_.end();) {
     Desk& desk = *entry->second;
     if (!desk.idle || !(desk.idle->passed() || idle > kMaxIdleDesks)) {

@@ -32,7 +32,8 @@ class RootService {
   // The process's own; a forked child gets a new one.
   static RootService& process();
 
-  // Serves an id on a listener. `late_s`: how long a failed rendezvous is remembered for late comers.
+  // Serves an id on a listener. `late_s`: how long a failed rendezvous is remembered for late
+  // comers.
   void open(UnsharedFd listener, const Rendezvous& rendezvous, std::int64_t late_s);
   // Listens on the rendezvous' own address unless this process already does. Throws Error(kSystem).
   void ensure_open(const Rendezvous& rendezvous, std::int64_t late_s);
