@@ -307,7 +307,7 @@ TEST(AllGather, is_not_slowed_by_threads_that_poll) {
         std::this_thread::sleep_for(std::chrono::microseconds(200));
       }
     });
-    for (int round = 0; round < 200; ++round) membership.barrier(within_ms(5000));
+    for (int round = 0; round < 400; ++round) membership.barrier(within_ms(5000));
     stop.store(true);
     poller.join();
   }));

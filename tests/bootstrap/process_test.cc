@@ -92,7 +92,7 @@ TEST(ProcessDeath, of_the_root_names_all_its_ranks_but_those_that_left) {
 }
 
 TEST(ProcessDeath, is_named_rightly_although_the_roots_process_ends_on_the_news) {
-  constexpr int kRanks = 16;
+  constexpr int kRanks = 60;
   ProcessCrew crew;
   crew.start(0, [&crew](int rank) {
     const auto membership = join(crew, rank, kRanks);
