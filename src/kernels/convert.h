@@ -10,7 +10,8 @@
 
 namespace catenary::kernels {
 
-// A float format of one sign bit, an exponent and kMantissaBits, with the exponents of half or less.
+// A float format of one sign bit, an exponent and kMantissaBits, with the exponents of half or
+// less.
 template <int kMantissaBits, int kBias, std::uint32_t kLargestCode, std::uint32_t kNanCode,
           std::uint32_t kSignCode>
 struct SmallFloat {
@@ -18,7 +19,8 @@ struct SmallFloat {
   static constexpr std::uint32_t kRebias = static_cast<std::uint32_t>(127 - kBias);
   static constexpr std::uint32_t kLeastNormal = (kRebias + 1) << 23;  // as bits of a float
   // Adding this float rounds a denormal's magnitude to an integer count of the least denormal.
-  static constexpr std::uint32_t kDenormalMagic = (kRebias + 1 + static_cast<std::uint32_t>(kShift)) << 23;
+  static constexpr std::uint32_t kDenormalMagic = (kRebias + 1 + static_cast<std::uint32_t>(kShift))
+                                                  << 23;
 
   static constexpr std::uint32_t encode(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -31,12 +33,14 @@ struct SmallFloat {
     }
     const std::uint32_t nearly_half = (1u << (kShift - 1)) - 1;
     const std::uint32_t odd = (magnitude >> kShift) & 1;
-    const std::uint32_t code = ((magnitude + nearly_half + odd) >> kShift) - (kRebias << kMantissaBits);
+    const std::uint32_t code =
+        ((magnitude + nearly_half + odd) >> kShift) - (kRebias << kMantissaBits);
     return sign | (code < kLargestCode ? code : kLargestCode);
   }
 
   // `first_special` is the least code that is not finite.
-  static constexpr float decode(std::uint32_t code, std::uint32_t first_special, bool has_infinity) {
+  static constexpr float decode(std::uint32_t code, std::uint32_t first_special,
+                                bool has_infinity) {
     const std::uint32_t sign = (code & kSignCode) != 0 ? 0x80000000u : 0;
     const std::uint32_t magnitude = code & (kSignCode - 1);
     if (magnitude >= first_special) {

@@ -21,14 +21,15 @@ void copy_streaming(void* out, const void* in, std::size_t bytes) {
   const auto* from = static_cast<const std::byte*>(in);
   // Whole lines only: a line that is stored in parts costs a read after all.
   const std::size_t head = std::min(bytes, -reinterpret_cast<std::uintptr_t>(out) % kLine);
-  copy(to, from, head);
+  std::memcpy(to, from, head);
   std::size_t offset = head;
   for (; offset + kLine <= bytes; offset += kLine) {
     __m128i part[4];
     std::memcpy(part, from + offset, kLine);
-    for (int i = 0; i < 4; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(to + offset) + i, part[i]);
+    for (int i = 0; i < 4; ++i)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + offset) + i, part[i]);
   }
-  copy(to + offset, from + offset, bytes - offset);
+  std::memcpy(to + offset, from + offset, bytes - offset);
   _mm_sfence();
 }
 #else

@@ -11,6 +11,8 @@
 //   kElementBytes, and kUnroll, how many Raws an iteration takes
 //   load, store                          a whole Raw, any alignment
 //   load_tail, store_tail(.., bytes)     the first bytes of one; absent if Raw is a single element
+//   stream, fence                        stores past the caches to an aligned place, and their end;
+//                                        absent if there are none
 //   splat(Scalar) -> Raw, decode(Raw) -> Value, encode(Value) -> Raw
 //   add, mul, max, min(Value, Value) -> Value
 //   Integer the C type, for integers only
@@ -106,20 +108,27 @@ template <class Element, int kParts>
   return block;
 }
 
-// Stores what `compute` makes of each block. It is given a reader of the operands at that block, and
-// a block is stored only after all of it is read, so that `out` may be an operand.
-template <class Element, class Compute>
-[[gnu::always_inline]] inline void for_each_block(void* out, std::size_t count, Compute compute) {
+enum class Stores { kCached, kStreaming };
+
+// Stores what `compute` makes of each block from `offset` bytes on. It is given a reader of the
+// operands at that block, and a block is stored only after all of it is read, so that `out` may be
+// an operand.
+template <class Element, Stores kStores = Stores::kCached, class Compute>
+[[gnu::always_inline]] inline void for_each_block(void* out, std::size_t count, Compute compute,
+                                                  std::size_t offset = 0) {
   constexpr std::size_t kRawBytes = sizeof(typename Element::Raw);
   constexpr int kUnroll = Element::kUnroll;
   auto* to = static_cast<std::byte*>(out);
   const std::size_t bytes = count * Element::kElementBytes;
-  std::size_t offset = 0;
   for (; offset + kUnroll * kRawBytes <= bytes; offset += kUnroll * kRawBytes) {
     const Block<Element, kUnroll> block = compute(WholeAt<Element, kUnroll>{offset});
     for (int i = 0; i < kUnroll; ++i) {
-      Element::store(to + offset + static_cast<std::size_t>(i) * kRawBytes,
-                     Element::encode(block.part[i]));
+      auto* place = to + offset + static_cast<std::size_t>(i) * kRawBytes;
+      if constexpr (kStores == Stores::kStreaming) {
+        Element::stream(place, Element::encode(block.part[i]));
+      } else {
+        Element::store(place, Element::encode(block.part[i]));
+      }
     }
   }
   if constexpr (kUnroll > 1) {
@@ -136,34 +145,66 @@ template <class Element, class Compute>
 
 template <class Element, ReduceOp kOp>
 void reduce(void* out, const void* a, const void* b, std::size_t count) {
-  for_each_block<Element>(out, count, [=](auto at) __attribute__((always_inline)) {
-    return combine<kOp>(at(a), at(b));
-  });
+  for_each_block<Element>(
+      out,
+      count, [=](auto at) __attribute__((always_inline)) { return combine<kOp>(at(a), at(b)); });
 }
 
 template <class Element, ReduceOp kOp>
 void reduce_scaled(void* out, const void* a, const void* b, Scalar scale, std::size_t count) {
   const typename Element::Value factor = Element::decode(Element::splat(scale));
-  for_each_block<Element>(out, count, [=](auto at) __attribute__((always_inline)) {
-    return combine<kOp>(at(a), rounded(multiply(at(b), factor)));
-  });
+  for_each_block<Element>(
+      out, count, [=](auto at) __attribute__((always_inline)) {
+        return combine<kOp>(at(a), rounded(multiply(at(b), factor)));
+      });
+}
+
+template <class Element, ReduceOp kOp, Stores kStores = Stores::kCached>
+[[gnu::always_inline]] inline void fold_from(std::size_t offset, void* out,
+                                             const void* const* sources, int nsources,
+                                             std::size_t count) {
+  const auto compute = [=](auto at) __attribute__((always_inline)) {
+    auto block = at(sources[0]);
+    for (int i = 1; i < nsources; ++i) block = combine<kOp>(block, at(sources[i]));
+    return block;
+  };
+  for_each_block<Element, kStores>(out, count, compute, offset);
 }
 
 template <class Element, ReduceOp kOp>
 void fold(void* out, const void* const* sources, int nsources, std::size_t count) {
-  for_each_block<Element>(out, count, [=](auto at) __attribute__((always_inline)) {
-    auto block = at(sources[0]);
-    for (int i = 1; i < nsources; ++i) block = combine<kOp>(block, at(sources[i]));
-    return block;
-  });
+  fold_from<Element, kOp>(0, out, sources, nsources, count);
+}
+
+template <class Element, ReduceOp kOp>
+void fold_streaming(void* out, const void* const* sources, int nsources, std::size_t count) {
+  constexpr std::size_t kElementBytes = Element::kElementBytes;
+  const std::size_t head = -reinterpret_cast<std::uintptr_t>(out) % sizeof(typename Element::Raw);
+  fold<Element, kOp>(out, sources, nsources,
+                     head / kElementBytes < count ? head / kElementBytes : count);
+  if (head / kElementBytes >= count) return;
+  if (head % kElementBytes == 0) {
+    fold_from<Element, kOp, Stores::kStreaming>(head, out, sources, nsources, count);
+    Element::fence();
+  } else {  // no element begins where a streaming store could
+    fold_from<Element, kOp>(head / kElementBytes * kElementBytes, out, sources, nsources, count);
+  }
+}
+
+template <class Element, ReduceOp kOp>
+constexpr auto fold_streaming_kernel() {
+  if constexpr (requires { &Element::stream; }) {
+    return &fold_streaming<Element, kOp>;
+  } else {
+    return &fold<Element, kOp>;
+  }
 }
 
 template <class Element>
 void scale(void* out, const void* in, Scalar scale, std::size_t count) {
   const typename Element::Value factor = Element::decode(Element::splat(scale));
-  for_each_block<Element>(out, count, [=](auto at) __attribute__((always_inline)) {
-    return multiply(at(in), factor);
-  });
+  for_each_block<Element>(
+      out, count, [=](auto at) __attribute__((always_inline)) { return multiply(at(in), factor); });
 }
 
 // The compiler vectorizes this one. Up to 32 bits the quotient is taken in floating point, which is
@@ -200,12 +241,14 @@ template <template <DataType> class Element, DataType kType>
 constexpr void fill_rows(ReduceKernels (&rows)[kReduceOpCount]) {
   using E = Element<kType>;
   const auto row = [&]<ReduceOp kOp>(std::integral_constant<ReduceOp, kOp>) {
-    rows[static_cast<int>(kOp)] = {&reduce<E, kOp>, &reduce_scaled<E, kOp>, &fold<E, kOp>, &scale<E>,
-                                   divide_kernel<E>()};
+    rows[static_cast<int>(kOp)] = {&reduce<E, kOp>, &reduce_scaled<E, kOp>,
+                                   &fold<E, kOp>,   fold_streaming_kernel<E, kOp>(),
+                                   &scale<E>,       divide_kernel<E>()};
   };
   [&]<int... kOps>(std::integer_sequence<int, kOps...>) {
     (row(std::integral_constant<ReduceOp, static_cast<ReduceOp>(kOps)>{}), ...);
-  }(std::make_integer_sequence<int, kReduceOpCount>{});
+  }
+  (std::make_integer_sequence<int, kReduceOpCount>{});
 }
 
 // All types times all operations: a type without an Element does not compile.
@@ -214,7 +257,8 @@ consteval KernelTable make_table() {
   KernelTable table{};
   [&]<int... kTypes>(std::integer_sequence<int, kTypes...>) {
     (fill_rows<Element, static_cast<DataType>(kTypes)>(table.rows[kTypes]), ...);
-  }(std::make_integer_sequence<int, kDataTypeCount>{});
+  }
+  (std::make_integer_sequence<int, kDataTypeCount>{});
   return table;
 }
 

@@ -17,7 +17,8 @@ const KernelTable* table_of(Isa isa) {
 #ifdef __x86_64__
     // The builtin asks the system too, whether it keeps the wide registers.
     case Isa::kAvx2:
-      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") ? &kAvx2Table : nullptr;
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") ? &kAvx2Table
+                                                                              : nullptr;
     case Isa::kAvx512:
       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")
@@ -86,14 +87,16 @@ Isa isa_from(const Config& config) {
     const Isa isa = static_cast<Isa>(i);
     if (config.isa != name_of(isa)) continue;
     if (is_usable(isa)) return isa;
-    throw_error(ErrorCode::kInvalidUsage,
-                "CATENARY_ISA=%s: this processor has no %s; the best here is %s. Unset it to use that.",
-                config.isa.c_str(), config.isa.c_str(), name_of(best_isa()).data());
+    throw_error(
+        ErrorCode::kInvalidUsage,
+        "CATENARY_ISA=%s: this processor has no %s; the best here is %s. Unset it to use that.",
+        config.isa.c_str(), config.isa.c_str(), name_of(best_isa()).data());
   }
-  throw_error(ErrorCode::kInvalidUsage,
-              "CATENARY_ISA=%s is not an instruction set; it is scalar, avx2 or avx512, or unset for "
-              "the best, which is %s here.",
-              config.isa.c_str(), name_of(best_isa()).data());
+  throw_error(
+      ErrorCode::kInvalidUsage,
+      "CATENARY_ISA=%s is not an instruction set; it is scalar, avx2 or avx512, or unset for "
+      "the best, which is %s here.",
+      config.isa.c_str(), name_of(best_isa()).data());
 }
 
 const ReduceKernels& reduce_kernels(DataType type, ReduceOp op, Isa isa) {

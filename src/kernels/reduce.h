@@ -53,6 +53,10 @@ struct ReduceKernels {
   void (*reduce_scaled)(void* out, const void* a, const void* b, Scalar scale, std::size_t count);
   // out = ((s0 op s1) op s2) ..., nsources >= 1, in one pass; small floats round only at the end.
   void (*fold)(void* out, const void* const* sources, int nsources, std::size_t count);
+  // The same bits with stores that go past the caches, done, for other threads too, on return.
+  // Worth it when `out` is none of the sources, the whole working set exceeds the last-level cache
+  // and nobody reads the result soon; otherwise slower.
+  void (*fold_streaming)(void* out, const void* const* sources, int nsources, std::size_t count);
   // out = scale * in
   void (*scale)(void* out, const void* in, Scalar scale, std::size_t count);
   // out = in / divisor, truncated toward zero; divisor > 0. Integers only: throws kInternal on

@@ -11,8 +11,12 @@ struct Raw256 {
   using Raw = __m256i;
   static constexpr std::size_t kElementBytes = kElement;
   static constexpr int kUnroll = 4;
-  static Raw load(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i_u*>(from)); }
+  static Raw load(const void* from) {
+    return _mm256_loadu_si256(static_cast<const __m256i_u*>(from));
+  }
   static void store(void* to, Raw raw) { _mm256_storeu_si256(static_cast<__m256i_u*>(to), raw); }
+  static void stream(void* to, Raw raw) { _mm256_stream_si256(static_cast<__m256i*>(to), raw); }
+  static void fence() { _mm_sfence(); }
   static Raw load_tail(const void* from, std::size_t bytes) {
     Raw raw = _mm256_setzero_si256();
     std::memcpy(&raw, from, bytes);
@@ -36,6 +40,8 @@ struct Raw128 {
   static constexpr int kUnroll = 2;
   static Raw load(const void* from) { return _mm_loadu_si128(static_cast<const __m128i_u*>(from)); }
   static void store(void* to, Raw raw) { _mm_storeu_si128(static_cast<__m128i_u*>(to), raw); }
+  static void stream(void* to, Raw raw) { _mm_stream_si128(static_cast<__m128i*>(to), raw); }
+  static void fence() { _mm_sfence(); }
   static Raw load_tail(const void* from, std::size_t bytes) {
     Raw raw = _mm_setzero_si128();
     std::memcpy(&raw, from, bytes);
@@ -94,7 +100,8 @@ struct Floats32 {
   static Value add(Value a, Value b) { return _mm256_add_ps(a, b); }
   static Value mul(Value a, Value b) { return _mm256_mul_ps(a, b); }
   // The instruction gives its second operand for NaNs and for zeros of any sign, so both orders are
-  // taken: they differ in zeros, where AND has the sign of max, and OR that of min. All bits set is NaN.
+  // taken: they differ in zeros, where AND has the sign of max, and OR that of min. All bits set is
+  // NaN.
   static Value max(Value a, Value b) {
     const Value greater = _mm256_and_ps(_mm256_max_ps(a, b), _mm256_max_ps(b, a));
     return _mm256_or_ps(greater, _mm256_cmp_ps(a, b, _CMP_UNORD_Q));
@@ -138,18 +145,20 @@ struct SmallCode {
     const __m256i sign = _mm256_and_si256(_mm256_srli_epi32(bits, 24), _mm256_set1_epi32(0x80));
 
     const __m256i magic = _mm256_set1_epi32((kRebias + 1 + kShift) << 23);
-    const __m256i denormal = _mm256_sub_epi32(
-        _mm256_castps_si256(
-            _mm256_add_ps(_mm256_castsi256_ps(magnitude), _mm256_castsi256_ps(magic))),
-        magic);
+    const __m256i denormal =
+        _mm256_sub_epi32(_mm256_castps_si256(_mm256_add_ps(_mm256_castsi256_ps(magnitude),
+                                                           _mm256_castsi256_ps(magic))),
+                         magic);
 
-    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(magnitude, kShift), _mm256_set1_epi32(1));
+    const __m256i odd =
+        _mm256_and_si256(_mm256_srli_epi32(magnitude, kShift), _mm256_set1_epi32(1));
     // Rebiasing ahead of the shift saves an instruction: it is a multiple of the shift's unit.
     const __m256i bias = _mm256_set1_epi32((1 << (kShift - 1)) - 1 - (kRebias << 23));
     const __m256i normal =
         _mm256_srai_epi32(_mm256_add_epi32(_mm256_add_epi32(magnitude, bias), odd), kShift);
 
-    const __m256i is_denormal = _mm256_cmpgt_epi32(_mm256_set1_epi32((kRebias + 1) << 23), magnitude);
+    const __m256i is_denormal =
+        _mm256_cmpgt_epi32(_mm256_set1_epi32((kRebias + 1) << 23), magnitude);
     const __m256i code = _mm256_min_epi32(_mm256_blendv_epi8(normal, denormal, is_denormal),
                                           _mm256_set1_epi32(kLargestCode));
     const __m256i is_nan = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7f800000));

@@ -1,4 +1,5 @@
-// Kernels for AVX-512 (F, BW, VL, DQ). See loops.h for what an Element is and why nothing is shared.
+// Kernels for AVX-512 (F, BW, VL, DQ). See loops.h for what an Element is and why nothing is
+// shared.
 #include <immintrin.h>
 
 #include "src/kernels/loops.h"
@@ -16,6 +17,8 @@ struct Raw512 {
   static constexpr int kUnroll = 4;
   static Raw load(const void* from) { return _mm512_loadu_si512(from); }
   static void store(void* to, Raw raw) { _mm512_storeu_si512(to, raw); }
+  static void stream(void* to, Raw raw) { _mm512_stream_si512(static_cast<__m512i*>(to), raw); }
+  static void fence() { _mm_sfence(); }
   static Raw load_tail(const void* from, std::size_t bytes) {
     return _mm512_maskz_loadu_epi8(first_lanes(bytes), from);
   }
@@ -37,8 +40,12 @@ struct Raw256 {
   using Raw = __m256i;
   static constexpr std::size_t kElementBytes = kElement;
   static constexpr int kUnroll = 2;
-  static Raw load(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i_u*>(from)); }
+  static Raw load(const void* from) {
+    return _mm256_loadu_si256(static_cast<const __m256i_u*>(from));
+  }
   static void store(void* to, Raw raw) { _mm256_storeu_si256(static_cast<__m256i_u*>(to), raw); }
+  static void stream(void* to, Raw raw) { _mm256_stream_si256(static_cast<__m256i*>(to), raw); }
+  static void fence() { _mm_sfence(); }
   static Raw load_tail(const void* from, std::size_t bytes) {
     return _mm256_maskz_loadu_epi8(static_cast<__mmask32>(first_lanes(bytes)), from);
   }
@@ -128,7 +135,8 @@ struct SmallCode {
     const __m512i magnitude = _mm512_and_si512(bits, _mm512_set1_epi32(0x7fffffff));
     const __m512i sign = _mm512_and_si512(_mm512_srli_epi32(bits, 24), _mm512_set1_epi32(0x80));
 
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(magnitude, kShift), _mm512_set1_epi32(1));
+    const __m512i odd =
+        _mm512_and_si512(_mm512_srli_epi32(magnitude, kShift), _mm512_set1_epi32(1));
     // Rebiasing ahead of the shift saves an instruction: it is a multiple of the shift's unit.
     const __m512i bias = _mm512_set1_epi32((1 << (kShift - 1)) - 1 - (kRebias << 23));
     const __m512i normal =

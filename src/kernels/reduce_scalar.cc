@@ -37,8 +37,8 @@ struct IntegerElement : OneElement<T> {
 template <class T>
 struct FloatArithmetic {
   using Value = T;
-  static constexpr T kNan =
-      std::bit_cast<T>(static_cast<std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>(
+  static constexpr T kNan = std::bit_cast<T>(
+      static_cast<std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>(
           sizeof(T) == 4 ? 0x7fc00000u : 0x7ff8000000000000u));
   static T canonical(T value) { return value != value ? kNan : value; }
   static bool is_negative(T value) { return __builtin_signbit(value) != 0; }
@@ -70,21 +70,33 @@ struct SmallFloatElement : OneElement<Bits>, FloatArithmetic<float> {
 
 template <DataType>
 struct Element;
-template <> struct Element<DataType::kInt8> : IntegerElement<std::int8_t> {};
-template <> struct Element<DataType::kUint8> : IntegerElement<std::uint8_t> {};
-template <> struct Element<DataType::kInt32> : IntegerElement<std::int32_t> {};
-template <> struct Element<DataType::kUint32> : IntegerElement<std::uint32_t> {};
-template <> struct Element<DataType::kInt64> : IntegerElement<std::int64_t> {};
-template <> struct Element<DataType::kUint64> : IntegerElement<std::uint64_t> {};
-template <> struct Element<DataType::kFloat32> : FloatElement<float> {};
-template <> struct Element<DataType::kFloat64> : FloatElement<double> {};
-template <> struct Element<DataType::kFloat16>
+template <>
+struct Element<DataType::kInt8> : IntegerElement<std::int8_t> {};
+template <>
+struct Element<DataType::kUint8> : IntegerElement<std::uint8_t> {};
+template <>
+struct Element<DataType::kInt32> : IntegerElement<std::int32_t> {};
+template <>
+struct Element<DataType::kUint32> : IntegerElement<std::uint32_t> {};
+template <>
+struct Element<DataType::kInt64> : IntegerElement<std::int64_t> {};
+template <>
+struct Element<DataType::kUint64> : IntegerElement<std::uint64_t> {};
+template <>
+struct Element<DataType::kFloat32> : FloatElement<float> {};
+template <>
+struct Element<DataType::kFloat64> : FloatElement<double> {};
+template <>
+struct Element<DataType::kFloat16>
     : SmallFloatElement<std::uint16_t, half_to_float, float_to_half> {};
-template <> struct Element<DataType::kBfloat16>
+template <>
+struct Element<DataType::kBfloat16>
     : SmallFloatElement<std::uint16_t, bfloat16_to_float, float_to_bfloat16> {};
-template <> struct Element<DataType::kFloat8e4m3>
+template <>
+struct Element<DataType::kFloat8e4m3>
     : SmallFloatElement<std::uint8_t, e4m3_to_float, float_to_e4m3> {};
-template <> struct Element<DataType::kFloat8e5m2>
+template <>
+struct Element<DataType::kFloat8e5m2>
     : SmallFloatElement<std::uint8_t, e5m2_to_float, float_to_e5m2> {};
 
 }  // namespace

@@ -25,13 +25,20 @@ constexpr int kBacklog = 4096;  // the kernel lowers it to net.core.somaxconn
 constexpr std::size_t kMostVisitors = 64;
 // When the room is full, who has stood in it for this long makes way.
 constexpr std::int64_t kPatience_ns = 2'000'000'000;
-constexpr std::string_view kWhat = "fetching shared memory from a neighbour";
+constexpr const char* kWhat = "fetching shared memory from a neighbour";
+
+constexpr std::string_view kPurpose = "memory door";
 
 struct Claim {
   Mac proof;
+  Mac terms;
   std::uint32_t member;
 };
 constexpr std::byte kMapped{1};
+
+Mac terms_of(const DoorPact& pact) {
+  return keyed_mac(pact.key, {bytes_of("terms"), bytes_of(pact.terms)});
+}
 
 struct DoorAddress {
   sockaddr_un address = {};
@@ -179,7 +186,7 @@ class Handout {
     if (received != Received::kMessage) return received == Received::kNotYet;
     const std::optional<Nonce> nonce = parse_greeting(Side::kInitiator, greeting);
     if (!nonce) return false;
-    visitor.handshake = {pact_.key, pact_.purpose, *nonce, {}};
+    visitor.handshake = {pact_.key, kPurpose, *nonce, {}};
     fill_random(visitor.handshake.acceptor);
     visitor.awaited = Visitor::Awaited::kClaim;
     return send_message(visitor.socket.get(),
@@ -192,12 +199,17 @@ class Handout {
         receive_message(visitor.socket.get(), std::as_writable_bytes(std::span(&claim, 1)));
     if (received != Received::kMessage) return received == Received::kNotYet;
     if (!equal_secrets(claim.proof, visitor.handshake.proof(Side::kInitiator))) {
-      log_info(Subsystem::kShm, -1,
-               "A process that does not hold this communicator's key, or has "
-               "other slots (CATENARY_SLOTS, CATENARY_SLOT_BYTES), asked for its shared memory.");
+      log_info(Subsystem::kShm, -1, "A process without this communicator's key was turned away.");
       return false;
     }
     if (claim.member >= settled_.size() || settled_[claim.member]) return false;
+    if (claim.terms != terms_of(pact_)) {
+      log_info(Subsystem::kShm, -1,
+               format("Neighbour %u was turned away: it does not have our %s.", claim.member,
+                      pact_.terms.c_str()));
+      settle(claim.member, false);
+      return false;
+    }
     visitor.member = claim.member;
     visitor.awaited = Visitor::Awaited::kMapping;
     return send_message(visitor.socket.get(), visitor.handshake.proof(Side::kAcceptor), memory_);
@@ -207,12 +219,15 @@ class Handout {
     std::byte answer{};
     const Received received = receive_message(visitor.socket.get(), ByteSpan(&answer, 1));
     if (received == Received::kNotYet) return true;
-    if (!settled_[visitor.member]) {
-      settled_[visitor.member] = true;
-      mapped_[visitor.member] = received == Received::kMessage && answer == kMapped;
-      --unsettled_;
-    }
+    settle(visitor.member, received == Received::kMessage && answer == kMapped);
     return false;
+  }
+
+  void settle(std::size_t member, bool mapped) {
+    if (settled_[member]) return;
+    settled_[member] = true;
+    mapped_[member] = mapped;
+    --unsettled_;
   }
 
   const int door_;
@@ -224,15 +239,15 @@ class Handout {
   int unsettled_;
 };
 
-void expect_message(int socket, ByteSpan bytes, const Wait& wait, UniqueFd* passed = nullptr) {
+void expect_message(int socket, ByteSpan bytes, const DoorPact& pact, const Wait& wait,
+                    UniqueFd* passed = nullptr) {
   while (true) {
     switch (receive_message(socket, bytes, passed)) {
       case Received::kMessage: return;
       case Received::kEnd:
         throw_error(ErrorCode::kRemote,
-                    "%s: it closed the connection: it does not hold our key, "
-                    "has other slots (CATENARY_SLOTS, CATENARY_SLOT_BYTES), or has given up",
-                    std::string(kWhat).c_str());
+                    "%s: it closed the connection: it has given up, or lacks our key or our %s",
+                    kWhat, pact.terms.c_str());
       case Received::kNotYet: check_wait(wait, kWhat); wait_slice(socket, POLLIN, wait);
     }
   }
@@ -274,31 +289,32 @@ FetchedMemory fetch_memory(const DoorName& name, int member, const DoorPact& pac
   fetched.visit = knock(name, wait);
   const int socket = fetched.visit.get();
   if (!is_our_user(socket)) {
-    throw_error(ErrorCode::kRemote, "%s: it runs as another user", std::string(kWhat).c_str());
+    throw_error(ErrorCode::kRemote, "%s: it runs as another user", kWhat);
   }
-  Handshake handshake = {pact.key, pact.purpose, {}, {}};
+  Handshake handshake = {pact.key, kPurpose, {}, {}};
   fill_random(handshake.initiator);
   Greeting greeting;
   // A failed send means that the host has closed, which the next receive tells in words.
   send_message(socket, make_greeting(Side::kInitiator, handshake.initiator));
-  expect_message(socket, greeting, wait);
+  expect_message(socket, greeting, pact, wait);
   const std::optional<Nonce> nonce = parse_greeting(Side::kAcceptor, greeting);
   if (!nonce) {
-    throw_error(ErrorCode::kRemote, "%s: it speaks another protocol", std::string(kWhat).c_str());
+    throw_error(ErrorCode::kRemote, "%s: it speaks another protocol", kWhat);
   }
   handshake.acceptor = *nonce;
-  const Claim claim = {handshake.proof(Side::kInitiator), static_cast<std::uint32_t>(member)};
+  const Claim claim = {handshake.proof(Side::kInitiator), terms_of(pact),
+                       static_cast<std::uint32_t>(member)};
   send_message(socket, bytes_of_claim(claim));
   Mac proof;
-  expect_message(socket, proof, wait, &fetched.memory);
+  expect_message(socket, proof, pact, wait, &fetched.memory);
   if (!equal_secrets(proof, handshake.proof(Side::kAcceptor))) {
-    throw_error(ErrorCode::kRemote, "%s: it does not hold our key", std::string(kWhat).c_str());
+    throw_error(ErrorCode::kRemote, "%s: it does not hold our key", kWhat);
   }
   if (!fetched.memory) {
     throw_error(ErrorCode::kSystem,
                 "%s: no descriptor came; raise the limit of open files "
                 "(ulimit -n)",
-                std::string(kWhat).c_str());
+                kWhat);
   }
   return fetched;
 }

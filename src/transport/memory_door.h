@@ -3,7 +3,7 @@
 //     visitor                                           host
 //     greeting                      ------->            is the visitor's user ours?
 //                                   <-------            greeting
-//     proof, who I am               ------->
+//     proof, terms, who I am        ------->            are the terms ours?
 //     is the host's user ours?      <-------            proof, the memfd
 //     "mapped"                      ------->            now the visitor counts
 //
@@ -27,10 +27,11 @@ namespace catenary {
 
 using DoorName = std::array<std::byte, 16>;
 
-// What host and visitors must agree on.
+// What host and visitors must agree on. Who lacks the key is a stranger and is ignored; who has
+// other terms is one of ours that is set up otherwise, and need not be waited for.
 struct DoorPact {
   Key key;
-  std::string purpose;
+  std::string terms;
 };
 
 // From now on visitors may knock; they wait until hand_out. Throws kSystem.

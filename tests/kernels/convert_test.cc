@@ -22,7 +22,8 @@ std::vector<Conversion> conversions() {
   return {
       {DataType::kFloat16, [](Pattern p) { return half_to_float(static_cast<std::uint16_t>(p)); },
        float_to_half},
-      {DataType::kBfloat16, [](Pattern p) { return bfloat16_to_float(static_cast<std::uint16_t>(p)); },
+      {DataType::kBfloat16,
+       [](Pattern p) { return bfloat16_to_float(static_cast<std::uint16_t>(p)); },
        float_to_bfloat16},
       {DataType::kFloat8e4m3, [](Pattern p) { return e4m3_to_float(static_cast<std::uint8_t>(p)); },
        float_to_e4m3},
@@ -69,7 +70,9 @@ TEST(Convert, rounds_to_the_nearer_neighbour_and_a_tie_to_the_even_one) {
     for (Pattern below = 0; below < format.largest(); ++below) {
       const auto middle = static_cast<float>((format.decode(below) + format.decode(below + 1)) / 2);
       for (const Pattern sign : {Pattern{0}, format.sign_bit()}) {
-        const auto encoded = [&](float value) { return conversion.from_float(sign != 0 ? -value : value); };
+        const auto encoded = [&](float value) {
+          return conversion.from_float(sign != 0 ? -value : value);
+        };
         ASSERT_EQ(encoded(std::nextafterf(middle, 0.0f)), sign | below);
         ASSERT_EQ(encoded(middle), sign | (below + (below & 1)));
         ASSERT_EQ(encoded(std::nextafterf(middle, INFINITY)), sign | (below + 1));
@@ -101,7 +104,8 @@ TEST(Convert, eight_bit_floats_saturate) {
 TEST(Convert, every_nan_becomes_the_canonical_one) {
   for (const Conversion& conversion : conversions()) {
     const Pattern nan = reference::format_of(conversion.type).nan;
-    for (const std::uint32_t bits : {0x7f800001u, 0x7fc00000u, 0x7fffffffu, 0xff800001u, 0xffffffffu}) {
+    for (const std::uint32_t bits :
+         {0x7f800001u, 0x7fc00000u, 0x7fffffffu, 0xff800001u, 0xffffffffu}) {
       EXPECT_EQ(conversion.from_float(std::bit_cast<float>(bits)), nan) << name_of(conversion.type);
     }
   }

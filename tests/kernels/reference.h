@@ -53,8 +53,8 @@ struct Format {
     // In units of the last place, nearbyint is the rounding to nearest even.
     const double units = std::nearbyint(std::ldexp(magnitude, mantissa_bits - exponent));
     // The hidden bit adds itself to the exponent; a denormal has none.
-    const auto code = static_cast<Pattern>(units) +
-                      (static_cast<Pattern>(exponent + bias - 1) << mantissa_bits);
+    const auto code =
+        static_cast<Pattern>(units) + (static_cast<Pattern>(exponent + bias - 1) << mantissa_bits);
     return sign | (code > largest() ? overflow : code);
   }
 };
@@ -96,8 +96,10 @@ T combine_floats(ReduceOp op, T a, T b) {
 template <class T>
 T combine_integers(ReduceOp op, T a, T b) {
   // All of the wrapped bits of a sum or a product are in its low 64.
-  if (op == ReduceOp::kSum) return static_cast<T>(static_cast<Pattern>(a) + static_cast<Pattern>(b));
-  if (op == ReduceOp::kProd) return static_cast<T>(static_cast<Pattern>(a) * static_cast<Pattern>(b));
+  if (op == ReduceOp::kSum)
+    return static_cast<T>(static_cast<Pattern>(a) + static_cast<Pattern>(b));
+  if (op == ReduceOp::kProd)
+    return static_cast<T>(static_cast<Pattern>(a) * static_cast<Pattern>(b));
   return (a < b) == (op == ReduceOp::kMax) ? b : a;
 }
 
@@ -131,7 +133,8 @@ struct Arithmetic {
 
   Pattern fold(ReduceOp op, const std::vector<Pattern>& sources) const {
     T result = decode(sources[0]);
-    for (std::size_t i = 1; i < sources.size(); ++i) result = combine(op, result, decode(sources[i]));
+    for (std::size_t i = 1; i < sources.size(); ++i)
+      result = combine(op, result, decode(sources[i]));
     return encode(result);
   }
   Pattern scaled(Pattern factor, Pattern value) const {

@@ -3,16 +3,12 @@
 #include "src/base/error.h"
 
 namespace catenary::shm {
-namespace {
 
 DoorPact make_pact(const TransportContext& context, const RingArenaShape& shape) {
-  // The shape is part of what both prove: rings of different shapes would only look damaged.
   return {derive_key(context.key, "shm"),
-          format("arena of %d members, %u slots of %zu bytes", shape.members, shape.ring.slots,
-                 shape.ring.slot_bytes)};
+          format("%u slots of %zu bytes for %d ranks (CATENARY_SLOTS, CATENARY_SLOT_BYTES)",
+                 shape.ring.slots, shape.ring.slot_bytes, shape.members)};
 }
-
-}  // namespace
 
 Attached attach_arena(const TransportContext& context, int members, int member, UniqueFd door,
                       const DoorName& leader, const Wait& wait) {

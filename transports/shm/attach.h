@@ -12,6 +12,9 @@
 
 namespace catenary::shm {
 
+// What leader and followers prove to each other.
+DoorPact make_pact(const TransportContext& context, const RingArenaShape& shape);
+
 struct Attached {
   std::shared_ptr<const RingArena> arena;
   // Who is there, as far as we know: the leader knows of each, the others of the leader, and take
