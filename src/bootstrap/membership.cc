@@ -19,7 +19,7 @@ constexpr int kFirstPauseMs = 1;
 constexpr int kLongestPauseMs = 50;
 // How long the root may fail to prove itself, or, where it must have listened before the id existed,
 // to listen at all, before that is an error: a crowd of strangers may get in the way for a moment.
-constexpr std::int64_t kRefusalPatienceMs = 3000;
+constexpr std::int64_t kRefusalPatienceMs = 2000;
 constexpr std::int64_t kOneHandshakeMs = 5000;
 
 void check_rank(int rank, int nranks) {

@@ -63,6 +63,8 @@ ProcessName ProcessName::mine() {
   return process;
 }
 
+std::uint32_t library_version() { return CATENARY_VERSION_NUMBER; }
+
 Frame JoinMessage::encode() const {
   WireWriter writer;
   writer.number(version);
@@ -186,12 +188,15 @@ std::optional<FaultMessage> FaultMessage::parse(ByteView payload) {
 Frame MissingMessage::encode() const {
   WireWriter writer;
   writer.text(ranks, kMaxTextBytes);
+  writer.text(elsewhere, kMaxTextBytes);
   return {MessageType::kMissing, writer.take()};
 }
 
 std::optional<MissingMessage> MissingMessage::parse(ByteView payload) {
   WireReader reader(payload);
-  MissingMessage message = {reader.text(kMaxTextBytes)};
+  MissingMessage message;
+  message.ranks = reader.text(kMaxTextBytes);
+  message.elsewhere = reader.text(kMaxTextBytes);
   if (!reader.at_end()) return std::nullopt;
   return message;
 }

@@ -33,6 +33,9 @@ struct ProcessName {
   static ProcessName mine();
 };
 
+// Must be the same on all ranks.
+std::uint32_t library_version();
+
 struct JoinMessage {
   std::uint32_t version = 0;  // of the library
   int rank = 0;
@@ -90,6 +93,7 @@ struct FaultMessage {
 // The answer to a query: who has not come, as text; "" if nobody is awaited.
 struct MissingMessage {
   std::string ranks;
+  std::string elsewhere;  // who else waits at the same root, for something else; "" mostly
 
   Frame encode() const;
   static std::optional<MissingMessage> parse(ByteView payload);

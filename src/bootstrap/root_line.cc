@@ -57,20 +57,22 @@ void RootLine::give_up(Lock& lock, const Wait& wait, std::string_view what, std:
     throw_error(ErrorCode::kInvalidUsage, "rank %d: aborted while waiting for %s", join_.rank,
                 awaited.c_str());
   }
-  const std::string missing = ask_who_is_missing(lock);
+  const MissingMessage missing = ask_who_is_missing(lock);
   if (fault_) throw Error(*fault_);
-  const std::string text =
-      missing.empty() ? format("no answer from the root (%s) within %s", root_address_.c_str(),
-                               seconds(waited_ns).c_str())
-                      : format("%s of %d did not come within %s", missing.c_str(), join_.nranks,
-                               seconds(waited_ns).c_str());
+  std::string text = format("no answer from the root (%s) within %s", root_address_.c_str(),
+                            seconds(waited_ns).c_str());
+  if (!missing.ranks.empty()) {
+    text = format("%s of %d did not come within %s", missing.ranks.c_str(), join_.nranks,
+                  seconds(waited_ns).c_str());
+  }
+  if (!missing.elsewhere.empty()) text += "; " + missing.elsewhere;
   report_locked(Error(ErrorCode::kTimeout, me + " gave up waiting for " + awaited + ": " + text));
   throw_error(ErrorCode::kTimeout, "rank %d waited for %s: %s", join_.rank, awaited.c_str(),
               text.c_str());
 }
 
-std::string RootLine::ask_who_is_missing(Lock& lock) {
-  if (!channel_) return "";
+MissingMessage RootLine::ask_who_is_missing(Lock& lock) {
+  if (!channel_) return {};
   missing_.reset();
   channel_->send(Frame{MessageType::kQuery, {}});
   const Wait wait = {Deadline::after_ms(kAnswerMs), nullptr};
@@ -83,7 +85,7 @@ std::string RootLine::ask_who_is_missing(Lock& lock) {
     advance();
   }
   --waiting_;
-  return missing_.value_or("");
+  return missing_.value_or(MissingMessage{});
 }
 
 void RootLine::send(const Frame& frame) {
@@ -175,7 +177,7 @@ bool RootLine::accept(const Frame& frame) {
     }
     case MessageType::kMissing: {
       const auto message = MissingMessage::parse(frame.payload);
-      if (message) missing_ = message->ranks;
+      missing_ = message;
       return message.has_value();
     }
     case MessageType::kLeft: {

@@ -52,7 +52,7 @@ class RootLine {
   void report_locked(const Error& error);
   [[noreturn]] void give_up(Lock& lock, const Wait& wait, std::string_view what,
                             std::int64_t waited_ns);
-  std::string ask_who_is_missing(Lock& lock);
+  MissingMessage ask_who_is_missing(Lock& lock);
 
   const JoinMessage join_;
   const std::string root_address_;
@@ -69,7 +69,7 @@ class RootLine {
   std::optional<WelcomeMessage> welcome_;
   std::uint32_t round_ = 0;
   std::vector<Bytes> parts_;
-  std::optional<std::string> missing_;
+  std::optional<MissingMessage> missing_;
   bool said_goodbye_ = false;
 };
 

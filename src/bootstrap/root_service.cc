@@ -56,6 +56,14 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
+std::string waiting_elsewhere(const std::list<Session>& sessions, const Session& mine) {
+  for (const Session& each : sessions) {
+    if (&each == &mine || !each.is_open() || each.nranks() == mine.nranks()) continue;
+    return format("others wait at the same address for a communicator of %d ranks", each.nranks());
+  }
+  return "";
+}
+
 }  // namespace
 
 RootService& RootService::process() {
@@ -228,11 +236,16 @@ void RootService::attend(std::uint64_t token) {
 bool RootService::read_frames(std::uint64_t token, Guest& guest) {
   while (const std::optional<Frame> frame = guest.channel->receive()) {
     if (guest.refused) continue;
-    const bool sensible = guest.session != nullptr ? guest.session->receive(guest.rank, *frame)
-                                                   : admit(token, guest, *frame);
-    if (!sensible) return false;
+    if (!handle(token, guest, *frame)) return false;
   }
   return guest.channel->broken() == nullptr;
+}
+
+bool RootService::handle(std::uint64_t token, Guest& guest, const Frame& frame) {
+  if (guest.session == nullptr) return admit(token, guest, frame);
+  if (frame.type != MessageType::kQuery) return guest.session->receive(guest.rank, frame);
+  guest.session->answer_query(guest.rank, waiting_elsewhere(guest.desk->sessions, *guest.session));
+  return true;
 }
 
 // The first frame of a guest: which communicator is it for?
@@ -244,6 +257,9 @@ bool RootService::admit(std::uint64_t token, Guest& guest, const Frame& frame) {
   desk.idle.reset();
   Session* session = nullptr;
   for (Session& each : desk.sessions) {
+    // A process that is not part of one communicator of a job may come early for the next one. But an
+    // id of its own is for one communicator, and other numbers are a mistake.
+    if (desk.rendezvous.fixed_address && each.nranks() != join->nranks) continue;
     if (each.awaits(join->rank)) {
       session = &each;
       break;

@@ -70,6 +70,7 @@ class RootService {
   void welcome_stranger(Desk& desk, UniqueFd fd);
   void attend(std::uint64_t token);
   bool read_frames(std::uint64_t token, Guest& guest);
+  bool handle(std::uint64_t token, Guest& guest, const Frame& frame);
   bool admit(std::uint64_t token, Guest& guest, const Frame& frame);
   void drop(std::uint64_t token);
   void expire();

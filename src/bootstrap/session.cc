@@ -4,8 +4,6 @@
 
 namespace catenary {
 
-std::uint32_t library_version() { return CATENARY_VERSION_NUMBER; }
-
 Session::Session(int nranks, std::int64_t late_ms)
     : late_ms_(late_ms), members_(static_cast<std::size_t>(nranks)), awaited_(nranks) {}
 
@@ -42,7 +40,7 @@ std::string Session::objection(const JoinMessage& join) const {
   if (fault_) return "";
   const std::string newcomer = format("rank %d (%s)", join.rank, join.process.text().c_str());
   if (join.version != library_version()) {
-    return format("Mismatched NCCL version detected: %s runs version %u of the library, the root (%s) "
+    return format("Mismatched NCCL version detected : %s runs version %u of the library, the root (%s) "
                   "version %u",
                   newcomer.c_str(), join.version, root_.text().c_str(), library_version());
   }
@@ -80,11 +78,6 @@ void Session::tell_root_ranks(int newcomer) {
 bool Session::receive(int rank, const Frame& frame) {
   switch (frame.type) {
     case MessageType::kGather: return gather(rank, frame);
-    case MessageType::kQuery: {
-      const std::vector<int> awaited = missing();
-      at(rank).channel->send(MissingMessage{awaited.empty() ? "" : name_ranks(awaited)}.encode());
-      return true;
-    }
     case MessageType::kFault: {
       const auto fault = FaultMessage::parse(frame.payload);
       if (!fault) return false;
@@ -92,6 +85,7 @@ bool Session::receive(int rank, const Frame& frame) {
       return true;
     }
     case MessageType::kLeave: leave(rank); return true;
+    case MessageType::kQuery:
     case MessageType::kJoin:
     case MessageType::kRootRanks:
     case MessageType::kWelcome:
@@ -101,6 +95,12 @@ bool Session::receive(int rank, const Frame& frame) {
     case MessageType::kGoodbye: return false;
   }
   return false;
+}
+
+void Session::answer_query(int rank, const std::string& elsewhere) {
+  const std::vector<int> awaited = missing();
+  at(rank).channel->send(
+      MissingMessage{awaited.empty() ? "" : name_ranks(awaited), complete_ ? "" : elsewhere}.encode());
 }
 
 bool Session::gather(int rank, const Frame& frame) {

@@ -16,9 +16,6 @@
 
 namespace catenary {
 
-// What every member must have in common with the root.
-std::uint32_t library_version();
-
 class Session {
  public:
   // `late_ms`: how long a session that failed before it was complete keeps telling late comers so.
@@ -28,6 +25,7 @@ class Session {
   bool is_open() const { return !complete_ && !fault_; }
   // Whether a rank that comes now belongs here: it is awaited, if only to be told of the failure.
   bool awaits(int rank) const { return !complete_ && !has(rank); }
+  int nranks() const { return static_cast<int>(members_.size()); }
   const ProcessName& process_of(int rank) const { return at(rank).process; }
 
   // A newcomer. Returns whether it now is the member `join.rank`; if not, it was told why.
@@ -37,6 +35,8 @@ class Session {
 
   // A frame of a member. False: it makes no sense, the connection should end.
   bool receive(int rank, const Frame& frame);
+  // A member wants to know whom it waits for.
+  void answer_query(int rank, const std::string& elsewhere);
   // A member's channel ended, and will be destroyed.
   void lost(int rank);
 
@@ -54,7 +54,6 @@ class Session {
   };
 
   bool is_rank(int rank) const { return rank >= 0 && rank < nranks(); }
-  int nranks() const { return static_cast<int>(members_.size()); }
   Member& at(int rank) { return members_[static_cast<std::size_t>(rank)]; }
   const Member& at(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
   std::string name(int rank) const;

@@ -204,9 +204,10 @@ RunSpec Communicator::make_spec(const OperationRequest& request, Turn*& turn) {
   spec.descriptor.kind = request.kind;
   spec.descriptor.type = request.type;
   spec.descriptor.reduction = reduces(request.kind) ? request.reduction.name : Reduction::kNone;
-  spec.descriptor.algorithm = static_cast<std::uint8_t>(entry.algorithm - algorithms().data());
-  const bool rooted = has_root(request.kind) && turn == &collective_turn_;
-  spec.descriptor.root = rooted ? request.root : 0;
+  if (turn == &collective_turn_) {
+    spec.descriptor.algorithm = static_cast<std::uint8_t>(entry.algorithm - algorithms().data());
+    spec.descriptor.root = has_root(request.kind) ? request.root : 0;
+  }
   spec.descriptor.count = request.count;
   return spec;
 }

@@ -140,7 +140,8 @@ struct OtherCase {
   Call call;
   // Part and element of the result as a value.
   std::function<double(std::size_t part, std::size_t index)> expected;
-  std::size_t own_part_in_receive;  // where the input lies in place; npos: not in place
+  std::size_t own_part_in_receive;  // where the input lies in place, if it may and this rank can
+  bool may_be_in_place = true;
 };
 
 constexpr std::size_t kNotInPlace = static_cast<std::size_t>(-1);
@@ -151,8 +152,9 @@ double part_value(int rank, std::size_t part, std::size_t index) {
 }
 
 void other_case(const OtherCase& test, int rank, int nranks, TestStream& stream, ncclDataType_t type,
-                std::size_t count, bool in_place) {
-  if (in_place && test.own_part_in_receive == kNotInPlace) return;
+                std::size_t count, bool wants_in_place) {
+  if (wants_in_place && !test.may_be_in_place) return;
+  const bool in_place = wants_in_place && test.own_part_in_receive != kNotInPlace;
   const std::string what = label(test.name, nranks, type, 0, count, in_place);
   Buffer send(type, count * test.sent_parts);
   Buffer received(type, count * test.received_parts);
@@ -186,7 +188,7 @@ std::vector<OtherCase> other_cases(int rank, int nranks, ncclComm_t comm, int ro
        [](std::size_t part, std::size_t i) { return part_value(static_cast<int>(part), 0, i); }, r},
       {"ReduceScatter", n, 1,
        [=](auto s, auto d, auto c, auto t, auto st) { return ncclReduceScatter(s, d, c, t, ncclSum, comm, st); },
-       [=](std::size_t, std::size_t i) { return sum_of_part(r, i); }, kNotInPlace},
+       [=](std::size_t, std::size_t i) { return sum_of_part(r, i); }, kNotInPlace, false},
       {"Broadcast", 1, 1,
        [=](auto s, auto d, auto c, auto t, auto st) { return ncclBroadcast(s, d, c, t, root, comm, st); },
        [=](std::size_t, std::size_t i) { return part_value(root, 0, i); }, 0},
@@ -195,13 +197,13 @@ std::vector<OtherCase> other_cases(int rank, int nranks, ncclComm_t comm, int ro
        [=](std::size_t, std::size_t i) { return sum_of_part(0, i); }, at_root ? 0 : kNotInPlace},
       {"AlltoAll", n, n,
        [=](auto s, auto d, auto c, auto t, auto st) { return ncclAlltoAll(s, d, c, t, comm, st); },
-       [=](std::size_t part, std::size_t i) { return part_value(static_cast<int>(part), r, i); }, kNotInPlace},
+       [=](std::size_t part, std::size_t i) { return part_value(static_cast<int>(part), r, i); }, kNotInPlace, false},
       {"Gather", 1, at_root ? n : 0u,
        [=](auto s, auto d, auto c, auto t, auto st) { return ncclGather(s, d, c, t, root, comm, st); },
-       [](std::size_t part, std::size_t i) { return part_value(static_cast<int>(part), 0, i); }, kNotInPlace},
+       [](std::size_t part, std::size_t i) { return part_value(static_cast<int>(part), 0, i); }, kNotInPlace, false},
       {"Scatter", at_root ? n : 0u, 1,
        [=](auto s, auto d, auto c, auto t, auto st) { return ncclScatter(s, d, c, t, root, comm, st); },
-       [=](std::size_t, std::size_t i) { return part_value(root, r, i); }, kNotInPlace},
+       [=](std::size_t, std::size_t i) { return part_value(root, r, i); }, kNotInPlace, false},
   };
 }
 

@@ -16,6 +16,7 @@
 #include "src/base/config.h"
 #include "src/base/error.h"
 #include "src/bootstrap/membership.h"
+#include "src/bootstrap/tcp.h"
 
 namespace catenary {
 
@@ -24,6 +25,14 @@ inline Config loopback() {
   config.socket_ifname = "lo";
   config.socket_family = "AF_INET";
   return config;
+}
+
+// A loopback address where nobody listens, for NCCL_COMM_ID.
+inline std::string free_address() {
+  SocketAddress address = SocketAddress::resolve("127.0.0.1:1", AF_INET);
+  address.port = 0;
+  listen_on(address);
+  return address.text();
 }
 
 inline Wait within_ms(std::int64_t ms) { return {Deadline::after_ms(ms), nullptr}; }
