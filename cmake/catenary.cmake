@@ -12,7 +12,10 @@ add_library(catenary_options INTERFACE)
 target_link_libraries(catenary_options INTERFACE catenary_sanitizers)
 target_include_directories(catenary_options INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(catenary_options INTERFACE
-  -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Werror -fvisibility=hidden -ffp-contract=off)
+  -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -fvisibility=hidden -ffp-contract=off)
+if(CATENARY_WERROR)
+  target_compile_options(catenary_options INTERFACE -Werror)
+endif()
 
 # catenary_room(<name> SOURCES a.cc ... [DEPENDS other_room ...])
 # A room is a static library, cat_<name>, that sees only the rooms it depends on.

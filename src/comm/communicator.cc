@@ -102,6 +102,7 @@ void Communicator::meet(const UniqueId& id, const TransportFactory& transports) 
   if (!polled_.empty()) doorbells_.clear();
   links_ = std::move(links);
   membership_ = std::move(membership);
+  stall_watch_.emplace(rank_, *links_, config_.stall_report_s);
   joined_.store(true, std::memory_order_release);
   log_info(Subsystem::kInit, device_.ordinal(),
            format("[Rank %d] ncclCommInitRankConfig comm %p rank %d nranks %d cudaDev %d commId 0x%llx - "
@@ -261,9 +262,25 @@ void Communicator::throw_if_failed() {
   throw Error(*failure_);
 }
 
-void Communicator::check_peers() {
+void Communicator::check_peers(const GroupRun& run) {
   failure();
   throw_if_failed();
+  if (stall_watch_->is_due(moves_, now_ns())) look_for_disagreement(run);
+}
+
+// Nothing moved for long. Ranks that run different operations wait for each other on different links,
+// and the opening of what a peer runs instead lies unread on one of ours.
+void Communicator::look_for_disagreement(const GroupRun& run) {
+  const ScheduleRun* waiting = run.waiting_run();
+  if (waiting == nullptr) return;
+  const std::lock_guard lock(issue_mutex_);
+  for (int peer = 0; peer < nranks_; ++peer) {
+    if (collective_turn_.idle()) stall_watch_->check_unread(*waiting, peer, Channel::kCollective);
+    if (recv_turns_[static_cast<std::size_t>(peer)].idle()) {
+      stall_watch_->check_unread(*waiting, peer, Channel::kPointToPoint);
+    }
+  }
+  stall_watch_->tell(*waiting);
 }
 
 void Communicator::poll_transports() {

@@ -23,6 +23,7 @@
 #include "src/comm/operation_request.h"
 #include "src/comm/plan_cache.h"
 #include "src/comm/reductions.h"
+#include "src/comm/stall_watch.h"
 #include "src/device/device.h"
 #include "src/engine/group_run.h"
 #include "src/transport/link_table.h"
@@ -71,13 +72,15 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
 
   // RunOwner.
   void throw_if_failed() override;
-  void check_peers() override;
+  void check_peers(const GroupRun& run) override;
+  void moved() noexcept override { ++moves_; }
   void poll_transports() override;
   std::span<Doorbell* const> doorbells() override { return doorbells_; }
   void run_failed(const std::exception& error) noexcept override;
   void run_over(GroupRun& run) noexcept override;
 
  private:
+  void look_for_disagreement(const GroupRun& run);
   void meet(const UniqueId& id, const TransportFactory& transports);
   void fail(const Error& error, bool tell_peers) noexcept;
   std::unique_ptr<GroupRun> take_run();
@@ -109,6 +112,10 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   std::atomic<int> in_flight_{0};
   std::mutex failure_mutex_;
   std::optional<Error> failure_;  // guarded by failure_mutex_, set once
+
+  // The driver only.
+  std::uint64_t moves_ = 0;
+  std::optional<StallWatch> stall_watch_;
 
   // Guarded by issue_mutex_.
   std::mutex issue_mutex_;

@@ -125,39 +125,53 @@ struct Floats64 {
   }
 };
 
-// Sixteen floats to the codes of an 8-bit float, in 32-bit lanes; SmallFloat::encode of convert.h.
-template <int kMantissaBits, int kBias, int kLargestCode, int kNanCode>
-struct SmallCode {
-  static __m512i of(__m512 value) {
-    constexpr int kShift = 23 - kMantissaBits;
-    constexpr int kRebias = 127 - kBias;
-    const __m512i bits = _mm512_castps_si512(value);
-    const __m512i magnitude = _mm512_and_si512(bits, _mm512_set1_epi32(0x7fffffff));
-    const __m512i sign = _mm512_and_si512(_mm512_srli_epi32(bits, 24), _mm512_set1_epi32(0x80));
+// The elements of 8-bit floats as halves, in their order for e5m2, times 2^-8 for e4m3: a half's
+// range is just that of e5m2, so that denormals of the one are denormals of the other. Elements
+// stay in place, even ones and odd ones in two vectors of 16-bit lanes, and each of these is two of
+// floats.
+struct Float8 : Raw512<1>, Paired<Paired<Floats32>> {
+  static constexpr int kUnroll = 2;
 
-    const __m512i odd =
-        _mm512_and_si512(_mm512_srli_epi32(magnitude, kShift), _mm512_set1_epi32(1));
-    // Rebiasing ahead of the shift saves an instruction: it is a multiple of the shift's unit.
-    const __m512i bias = _mm512_set1_epi32((1 << (kShift - 1)) - 1 - (kRebias << 23));
-    const __m512i normal =
-        _mm512_srai_epi32(_mm512_add_epi32(_mm512_add_epi32(magnitude, bias), odd), kShift);
+  static Paired<Floats32>::Value widened(__m512i halves) {
+    return {_mm512_cvtph_ps(_mm512_castsi512_si256(halves)),
+            _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1))};
+  }
 
-    const __m512i magic = _mm512_set1_epi32((kRebias + 1 + kShift) << 23);
-    const __m512i counted = _mm512_castps_si512(
-        _mm512_add_ps(_mm512_castsi512_ps(magnitude), _mm512_castsi512_ps(magic)));
-    const __mmask16 is_denormal =
-        _mm512_cmplt_epi32_mask(magnitude, _mm512_set1_epi32((kRebias + 1) << 23));
-    const __m512i code =
-        _mm512_min_epi32(_mm512_mask_sub_epi32(normal, is_denormal, counted, magic),
-                         _mm512_set1_epi32(kLargestCode));
-    const __mmask16 is_nan = _mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(0x7f800000));
-    return _mm512_mask_mov_epi32(_mm512_or_si512(code, sign), is_nan, _mm512_set1_epi32(kNanCode));
+  // Rounds to codes, each in the upper byte of 16 bits; what is left in the lower byte is garbage.
+  // A code is a half without its last kShift bits, up to the sign.
+  template <int kShift, int kLargestCode, int kNanCode>
+  static __m512i codes(Paired<Floats32>::Value value) {
+    // Toward zero first. What that has cut off decides only ties.
+    const __m256i first = _mm512_cvtps_ph(value.first, _MM_FROUND_TO_ZERO);
+    const __m256i second = _mm512_cvtps_ph(value.second, _MM_FROUND_TO_ZERO);
+    const __mmask32 inexact =
+        _mm512_kunpackw(_mm512_cmp_ps_mask(_mm512_cvtph_ps(second), value.second, _CMP_NEQ_UQ),
+                        _mm512_cmp_ps_mask(_mm512_cvtph_ps(first), value.first, _CMP_NEQ_UQ));
+    const __m512i halves = _mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1);
+
+    const __m512i one = _mm512_set1_epi16(1);
+    const __m512i magnitude = _mm512_and_si512(halves, _mm512_set1_epi16(0x7fff));
+    const __mmask32 is_nan = _mm512_cmpgt_epi16_mask(magnitude, _mm512_set1_epi16(0x7c00));
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi16(magnitude, kShift), one);
+    const __m512i tie_goes_up = _mm512_mask_mov_epi16(odd, inexact, one);
+    const __m512i nearly_half = _mm512_set1_epi16((1 << (kShift - 1)) - 1);
+    const __m512i rounded = _mm512_add_epi16(_mm512_add_epi16(magnitude, nearly_half), tie_goes_up);
+    constexpr int kLargest = ((kLargestCode + 1) << kShift) - 1;
+    const __m512i placed =
+        _mm512_slli_epi16(_mm512_min_epu16(rounded, _mm512_set1_epi16(kLargest)), 8 - kShift);
+    return _mm512_mask_mov_epi16(or_and(placed, halves, _mm512_set1_epi16(-0x8000)), is_nan,
+                                 _mm512_set1_epi16(kNanCode << 8));
+  }
+
+  static Raw joined(__m512i even_codes, __m512i odd_codes) {
+    return or_and(_mm512_srli_epi16(even_codes, 8), odd_codes, _mm512_set1_epi16(-0x100));
+  }
+
+  // a | (b & c)
+  static __m512i or_and(__m512i a, __m512i b, __m512i c) {
+    return _mm512_ternarylogic_epi32(a, b, c, 0xf8);
   }
 };
-
-__m256i narrowed(__m512i first, __m512i second) {
-  return _mm256_set_m128i(_mm512_cvtepi32_epi8(second), _mm512_cvtepi32_epi8(first));
-}
 
 template <DataType>
 struct Element;
@@ -239,33 +253,34 @@ struct Element<DataType::kBfloat16> : Raw512<2>, Paired<Floats32> {
   }
 };
 
-// Both 8-bit floats are widened by way of half, which has the range of e5m2, and 2^-8 that of e4m3.
 template <>
-struct Element<DataType::kFloat8e4m3> : Raw256<1>, Paired<Floats32> {
-  using Code = SmallCode<3, 7, 0x7e, 0x7f>;
-  static Value decode(Raw raw) {
-    const __m512i wide = _mm512_cvtepu8_epi16(raw);
-    const __m512i magnitude = _mm512_and_si512(wide, _mm512_set1_epi16(0x7f));
-    const __m512i sign = _mm512_slli_epi16(_mm512_xor_si512(wide, magnitude), 8);
-    const __mmask32 is_nan = _mm512_cmpeq_epi16_mask(magnitude, _mm512_set1_epi16(0x7f));
-    const __m512i half = _mm512_mask_mov_epi16(
-        _mm512_or_si512(_mm512_slli_epi16(magnitude, 7), sign), is_nan, _mm512_set1_epi16(0x7e00));
-    const __m512 rebias = _mm512_set1_ps(256.0f);
-    return {_mm512_mul_ps(_mm512_cvtph_ps(_mm512_castsi512_si256(half)), rebias),
-            _mm512_mul_ps(_mm512_cvtph_ps(_mm512_extracti64x4_epi64(half, 1)), rebias)};
+struct Element<DataType::kFloat8e4m3> : Float8 {
+  // The upper byte's exponent is moved to where a half has it; all ones is NaN.
+  static Paired<Floats32>::Value wide(__m512i upper_bytes) {
+    const __m512i halves =
+        _mm512_and_si512(_mm512_srai_epi16(upper_bytes, 1), _mm512_set1_epi16(-0x4080));
+    const __mmask32 is_nan = _mm512_cmpeq_epi16_mask(
+        _mm512_and_si512(halves, _mm512_set1_epi16(0x3f80)), _mm512_set1_epi16(0x3f80));
+    const auto value = widened(_mm512_mask_mov_epi16(halves, is_nan, _mm512_set1_epi16(0x7e00)));
+    return Paired<Floats32>::mul(value, {_mm512_set1_ps(0x1p8f), _mm512_set1_ps(0x1p8f)});
   }
-  static Raw encode(Value value) { return narrowed(Code::of(value.first), Code::of(value.second)); }
+  static __m512i narrow(Paired<Floats32>::Value value) {
+    return codes<7, 0x7e, 0x7f>(
+        Paired<Floats32>::mul(value, {_mm512_set1_ps(0x1p-8f), _mm512_set1_ps(0x1p-8f)}));
+  }
+  static Value decode(Raw raw) { return {wide(_mm512_slli_epi16(raw, 8)), wide(raw)}; }
+  static Raw encode(Value value) { return joined(narrow(value.first), narrow(value.second)); }
 };
 
 template <>
-struct Element<DataType::kFloat8e5m2> : Raw256<1>, Paired<Floats32> {
-  using Code = SmallCode<2, 15, 0x7b, 0x7e>;
+struct Element<DataType::kFloat8e5m2> : Float8 {
   static Value decode(Raw raw) {
-    const __m512i half = _mm512_slli_epi16(_mm512_cvtepu8_epi16(raw), 8);
-    return {_mm512_cvtph_ps(_mm512_castsi512_si256(half)),
-            _mm512_cvtph_ps(_mm512_extracti64x4_epi64(half, 1))};
+    return {widened(_mm512_slli_epi16(raw, 8)),
+            widened(_mm512_and_si512(raw, _mm512_set1_epi16(-0x100)))};
   }
-  static Raw encode(Value value) { return narrowed(Code::of(value.first), Code::of(value.second)); }
+  static Raw encode(Value value) {
+    return joined(codes<8, 0x7b, 0x7e>(value.first), codes<8, 0x7b, 0x7e>(value.second));
+  }
 };
 
 }  // namespace

@@ -74,45 +74,54 @@ std::vector<Pattern> patterns(DataType type, unsigned seed) {
   return result;
 }
 
-// Elements at some misalignment between guard bytes.
+// Elements as they lie in memory.
+using Packed = std::vector<std::byte>;
+
+Packed packed(DataType type, const std::vector<Pattern>& elements) {
+  const std::size_t width = element_bytes(type);
+  Packed bytes(elements.size() * width);
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    std::memcpy(bytes.data() + i * width, &elements[i], width);
+  }
+  return bytes;
+}
+
+// The first `bytes` of some elements at some misalignment between guard bytes.
 class Operand {
  public:
-  Operand(DataType type, const std::vector<Pattern>& elements, std::size_t count,
-          std::size_t offset)
-      : width_(element_bytes(type)), bytes_(2 * kGuard + count * width_, std::byte{0xa5}) {
-    const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data());
+  Operand(const Packed& elements, std::size_t bytes, std::size_t offset)
+      : bytes_(bytes), memory_(2 * kGuard + bytes, kGuardByte) {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
     begin_ = 128 - address % 64 + offset;
-    for (std::size_t i = 0; i < count; ++i) {
-      std::memcpy(bytes_.data() + begin_ + i * width_, &elements[i], width_);
-    }
+    std::copy_n(elements.begin(), bytes, memory_.begin() + static_cast<std::ptrdiff_t>(begin_));
   }
-  std::byte* data() { return bytes_.data() + begin_; }
+  std::byte* data() { return memory_.data() + begin_; }
 
-  // Fails at the first element that differs, and if a guard byte does.
-  ::testing::AssertionResult holds(const std::vector<Pattern>& expected, std::size_t count) const {
-    for (std::size_t i = 0; i < count; ++i) {
-      Pattern found = 0;
-      std::memcpy(&found, bytes_.data() + begin_ + i * width_, width_);
-      if (found != expected[i]) {
-        return ::testing::AssertionFailure() << std::hex << "element " << std::dec << i << " is 0x"
-                                             << std::hex << found << ", expected 0x" << expected[i];
-      }
+  ::testing::AssertionResult holds(const Packed& expected) const {
+    static const Packed guard(3 * kGuard, kGuardByte);
+    const std::byte* begin = memory_.data() + begin_;
+    if (bytes_ != 0 && std::memcmp(begin, expected.data(), bytes_) != 0) {
+      const auto differs = std::mismatch(begin, begin + bytes_, expected.data());
+      return ::testing::AssertionFailure()
+             << "byte " << differs.first - begin << " of " << bytes_ << " is "
+             << std::to_integer<int>(*differs.first) << ", expected "
+             << std::to_integer<int>(*differs.second);
     }
-    for (std::size_t i = 0; i < bytes_.size(); ++i) {
-      const bool inside = i >= begin_ && i < begin_ + count * width_;
-      if (!inside && bytes_[i] != std::byte{0xa5}) {
-        return ::testing::AssertionFailure() << "wrote " << static_cast<long>(i - begin_)
-                                             << " bytes from the first element of " << count;
-      }
+    if (std::memcmp(memory_.data(), guard.data(), begin_) != 0) {
+      return ::testing::AssertionFailure() << "wrote before the first element";
+    }
+    if (std::memcmp(begin + bytes_, guard.data(), memory_.size() - begin_ - bytes_) != 0) {
+      return ::testing::AssertionFailure() << "wrote after the last element";
     }
     return ::testing::AssertionSuccess();
   }
 
  private:
   static constexpr std::size_t kGuard = 256;  // of which alignment and offset take up to 192
-  std::size_t width_;
+  static constexpr std::byte kGuardByte{0xa5};
+  std::size_t bytes_;
   std::size_t begin_ = 0;
-  std::vector<std::byte> bytes_;
+  Packed memory_;
 };
 
 Scalar scalar_of(Pattern pattern) {
@@ -145,15 +154,17 @@ class ReduceKernelsTest : public ::testing::TestWithParam<Row> {
   const ReduceKernels& kernels_ = reduce_kernels(type_, op_, isa_);
   const std::vector<Pattern> a_ = patterns(type_, 1);
   const std::vector<Pattern> b_ = patterns(type_, 2);
+  const Packed packed_a_ = packed(type_, a_);
+  const Packed packed_b_ = packed(type_, b_);
 
   // One expected element from the arithmetic and an index.
   template <class Compute>
-  std::vector<Pattern> expected(Compute compute) const {
-    return reference::with_arithmetic(type_, [&](auto arithmetic) {
-      std::vector<Pattern> result(kMaxCount);
-      for (std::size_t i = 0; i < kMaxCount; ++i) result[i] = compute(arithmetic, i);
-      return result;
-    });
+  Packed expected(Compute compute, std::size_t count = kMaxCount) const {
+    return packed(type_, reference::with_arithmetic(type_, [&](auto arithmetic) {
+                    std::vector<Pattern> result(count);
+                    for (std::size_t i = 0; i < count; ++i) result[i] = compute(arithmetic, i);
+                    return result;
+                  }));
   }
 
   // A third, its complement (negative; and a scalar's unused bytes are not zero), and any bits.
@@ -167,23 +178,44 @@ class ReduceKernelsTest : public ::testing::TestWithParam<Row> {
 
   // Runs a kernel of two operands at all counts and places, with `out` apart and as each operand.
   using Binary = std::function<void(void* out, const void* a, const void* b, std::size_t count)>;
-  void expect_everywhere(const Binary& run, const std::vector<Pattern>& result) {
+  void expect_everywhere(const Binary& run, const Packed& result) {
     for (const std::size_t count : kCounts) {
+      SCOPED_TRACE(count);
+      const std::size_t bytes = count * element_bytes(type_);
       for (const Offsets& offsets : kOffsets) {
-        SCOPED_TRACE(count);
-        Operand out(type_, b_, count, offsets.out);
-        Operand a(type_, a_, count, offsets.a), b(type_, b_, count, offsets.b);
+        Operand out(packed_b_, bytes, offsets.out);
+        Operand a(packed_a_, bytes, offsets.a), b(packed_b_, bytes, offsets.b);
         run(out.data(), a.data(), b.data(), count);
-        ASSERT_TRUE(out.holds(result, count));
-        ASSERT_TRUE(a.holds(a_, count));
-        ASSERT_TRUE(b.holds(b_, count));
-        Operand a_again(type_, a_, count, offsets.out);
+        ASSERT_TRUE(out.holds(result));
+        ASSERT_TRUE(a.holds(packed_a_));
+        ASSERT_TRUE(b.holds(packed_b_));
+        Operand a_again(packed_a_, bytes, offsets.out);
         run(a_again.data(), a_again.data(), b.data(), count);
-        ASSERT_TRUE(a_again.holds(result, count)) << "in place of a";
+        ASSERT_TRUE(a_again.holds(result)) << "in place of a";
         run(b.data(), a.data(), b.data(), count);
-        ASSERT_TRUE(b.holds(result, count)) << "in place of b";
+        ASSERT_TRUE(b.holds(result)) << "in place of b";
       }
     }
+  }
+
+  // Runs both folds of these sources, with `out` apart at some places and as the last source.
+  void expect_fold(std::span<const Packed> inputs, std::size_t count, const Packed& result) {
+    const std::size_t bytes = count * element_bytes(type_);
+    const int nsources = static_cast<int>(inputs.size());
+    std::vector<Operand> sources;
+    std::vector<const void*> pointers;
+    for (const Packed& input : inputs) sources.emplace_back(input, bytes, sources.size() * 5);
+    for (Operand& source : sources) pointers.push_back(source.data());
+    for (const std::size_t offset : {0, 3, 8, 48}) {
+      Operand out(packed_a_, bytes, offset), streamed(packed_a_, bytes, offset);
+      kernels_.fold(out.data(), pointers.data(), nsources, count);
+      ASSERT_TRUE(out.holds(result));
+      kernels_.fold_streaming(streamed.data(), pointers.data(), nsources, count);
+      ASSERT_TRUE(streamed.holds(result)) << "streaming, at " << offset;
+    }
+    Operand& last = sources.back();
+    kernels_.fold(last.data(), pointers.data(), nsources, count);
+    ASSERT_TRUE(last.holds(result)) << "in place of the last source";
   }
 };
 
@@ -207,32 +239,22 @@ TEST_P(ReduceKernelsTest, reduce_scaled_rounds_the_product_before_it_reduces) {
 
 TEST_P(ReduceKernelsTest, fold_combines_in_order_and_rounds_once) {
   std::vector<std::vector<Pattern>> inputs;
-  for (unsigned seed = 1; seed <= kMaxSources; ++seed) inputs.push_back(patterns(type_, seed));
-  for (int nsources = 1; nsources <= kMaxSources; ++nsources) {
-    const auto result = expected([&](auto arithmetic, std::size_t i) {
-      std::vector<Pattern> elements;
-      for (int k = 0; k < nsources; ++k) elements.push_back(inputs[static_cast<std::size_t>(k)][i]);
+  std::vector<Packed> packed_inputs;
+  for (unsigned seed = 1; seed <= kMaxSources; ++seed) {
+    inputs.push_back(patterns(type_, seed));
+    packed_inputs.push_back(packed(type_, inputs.back()));
+  }
+  for (std::size_t nsources = 1; nsources <= kMaxSources; ++nsources) {
+    const Counts counts = nsources <= 2 ? Counts(kCounts) : Counts(kFewCounts);
+    const auto element = [&](auto arithmetic, std::size_t i) {
+      std::vector<Pattern> elements(nsources);
+      for (std::size_t k = 0; k < nsources; ++k) elements[k] = inputs[k][i];
       return arithmetic.fold(op_, elements);
-    });
-    for (const std::size_t count : nsources <= 2 ? Counts(kCounts) : Counts(kFewCounts)) {
+    };
+    const Packed result = expected(element, counts.back());
+    for (const std::size_t count : counts) {
       SCOPED_TRACE(::testing::Message() << nsources << " sources, count " << count);
-      std::vector<Operand> sources;
-      std::vector<const void*> pointers;
-      for (int k = 0; k < nsources; ++k) {
-        const auto offset = static_cast<std::size_t>(k * 5 % 64);
-        sources.emplace_back(type_, inputs[static_cast<std::size_t>(k)], count, offset);
-      }
-      for (Operand& source : sources) pointers.push_back(source.data());
-      for (const std::size_t offset : {0, 3, 8, 48}) {
-        Operand out(type_, a_, count, offset), streamed(type_, a_, count, offset);
-        kernels_.fold(out.data(), pointers.data(), nsources, count);
-        ASSERT_TRUE(out.holds(result, count));
-        kernels_.fold_streaming(streamed.data(), pointers.data(), nsources, count);
-        ASSERT_TRUE(streamed.holds(result, count)) << "streaming, at " << offset;
-      }
-      Operand& last = sources.back();
-      kernels_.fold(last.data(), pointers.data(), nsources, count);
-      ASSERT_TRUE(last.holds(result, count)) << "in place of the last source";
+      ASSERT_NO_FATAL_FAILURE(expect_fold({packed_inputs.data(), nsources}, count, result));
     }
   }
 }
