@@ -50,6 +50,8 @@ struct SlotRingShape {
   // Whole pages, so that rings side by side never share one.
   constexpr std::size_t bytes() const { return round_up(data_offset(slots), kPageBytes); }
 
+  bool operator==(const SlotRingShape&) const = default;
+
  private:
   static constexpr std::size_t round_up(std::size_t value, std::size_t alignment) {
     return (value + alignment - 1) / alignment * alignment;

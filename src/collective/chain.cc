@@ -1,7 +1,7 @@
 // Schedules that pass the whole message down a chain of all ranks that starts or ends at the root.
 // The message is one chunk; its slices follow each other, so all ranks of the chain work at once.
 #include "src/collective/algorithms.h"
-#include "src/collective/neighbors.h"
+#include "src/collective/steps.h"
 
 namespace catenary {
 

@@ -3,17 +3,10 @@
 // that not all ranks press on the same peer at once, and expects messages in the order in which
 // that makes them arrive: from r - 1, r - 2, ...
 #include "src/collective/algorithms.h"
-#include "src/collective/fold.h"
-#include "src/collective/neighbors.h"
+#include "src/collective/steps.h"
 
 namespace catenary {
 namespace {
-
-Schedule schedule_of_one(Chunk src, Chunk dst) {
-  Schedule schedule;
-  schedule.add({.src = src, .dst = dst});
-  return schedule;
-}
 
 void send_to_all_others(Schedule& schedule, Chunk chunk, int rank, int nranks) {
   for (int i = 1; i < nranks; ++i) {
@@ -39,7 +32,7 @@ void receive_part_of_each(Schedule& schedule, int rank, int nranks) {
 
 // Rank k reduces chunk k: its own part first, then those of k + 1, k + 2, ...
 Schedule direct_all_reduce(int rank, int nranks, int /*root*/) {
-  if (nranks == 1) return schedule_of_one(input(0), output(0));
+  if (nranks == 1) return schedule_of_one();
   Schedule schedule{.chunk_count = nranks, .steps = {}};
   schedule.steps.reserve(4 * static_cast<std::size_t>(nranks));
   send_each_its_part(schedule, rank, nranks);
@@ -51,7 +44,7 @@ Schedule direct_all_reduce(int rank, int nranks, int /*root*/) {
 }
 
 Schedule direct_reduce_scatter(int rank, int nranks, int /*root*/) {
-  if (nranks == 1) return schedule_of_one(input(0), output(0));
+  if (nranks == 1) return schedule_of_one();
   Schedule schedule{.chunk_count = nranks, .steps = {}};
   schedule.steps.reserve(2 * static_cast<std::size_t>(nranks));
   send_each_its_part(schedule, rank, nranks);
@@ -80,7 +73,7 @@ Schedule direct_broadcast(int rank, int nranks, int root) {
 }
 
 Schedule direct_reduce(int rank, int nranks, int root) {
-  if (nranks == 1) return schedule_of_one(input(0), output(0));
+  if (nranks == 1) return schedule_of_one();
   Schedule schedule;
   if (rank == root) {
     add_fold(schedule, input(0), rank_after(root, 1, nranks), nranks - 1, nranks, 0, output(0));

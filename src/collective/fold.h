@@ -9,7 +9,6 @@
 
 #include <cstddef>
 
-#include "src/collective/neighbors.h"
 #include "src/collective/schedule.h"
 
 namespace catenary {
@@ -19,20 +18,6 @@ inline std::size_t fold_steps(const Schedule& schedule, std::size_t first) {
   std::size_t last = first;
   while (schedule.steps[last].dst.buffer == Buffer::kScratch) ++last;
   return last - first + 1;
-}
-
-// Adds the steps that reduce `own` (if it is a chunk) and then a message from each of `messages`
-// ranks, first_peer, first_peer + 1, ..., into dst, by way of scratch(index).
-inline void add_fold(Schedule& schedule, Chunk own, int first_peer, int messages, int nranks,
-                     int index, Chunk dst) {
-  Chunk so_far = own;
-  for (int i = 0; i < messages; ++i) {
-    const bool last = i + 1 == messages;
-    schedule.add({.recv_from = rank_after(first_peer, i, nranks),
-                  .src = so_far,
-                  .dst = last ? dst : scratch(index)});
-    so_far = scratch(index);
-  }
 }
 
 }  // namespace catenary

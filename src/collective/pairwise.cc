@@ -1,7 +1,7 @@
 // All-to-all in rounds: in round i every rank sends to the i-th after it and receives from the i-th
-// before it, so a rank never has more than one message of a pass on its way to any cache.
+// before it, so what is in flight stays small enough for caches.
 #include "src/collective/algorithms.h"
-#include "src/collective/neighbors.h"
+#include "src/collective/steps.h"
 
 namespace catenary {
 

@@ -1,17 +1,14 @@
 // Schedules that pass chunks round a ring of all ranks.
 #include "src/collective/algorithms.h"
-#include "src/collective/neighbors.h"
+#include "src/collective/steps.h"
 
 namespace catenary {
 
 // Chunk c starts at rank c + 1, collects a contribution at every rank, is complete at rank c, and
 // from there goes round once more.
 Schedule ring_all_reduce(int rank, int nranks, int /*root*/) {
+  if (nranks == 1) return schedule_of_one();
   Schedule schedule{.chunk_count = nranks, .steps = {}};
-  if (nranks == 1) {
-    schedule.add({.src = input(0), .dst = output(0)});
-    return schedule;
-  }
   const int next = rank_after(rank, 1, nranks);
   const int prev = rank_after(rank, -1, nranks);
   const auto chunk = [&](int back) { return rank_after(rank, -back, nranks); };
@@ -29,11 +26,8 @@ Schedule ring_all_reduce(int rank, int nranks, int /*root*/) {
 }
 
 Schedule ring_all_gather(int rank, int nranks, int /*root*/) {
+  if (nranks == 1) return schedule_of_one();
   Schedule schedule{.chunk_count = nranks, .steps = {}};
-  if (nranks == 1) {
-    schedule.add({.src = input(0), .dst = output(0)});
-    return schedule;
-  }
   const int next = rank_after(rank, 1, nranks);
   const int prev = rank_after(rank, -1, nranks);
   schedule.steps.reserve(static_cast<std::size_t>(nranks));
@@ -48,11 +42,8 @@ Schedule ring_all_gather(int rank, int nranks, int /*root*/) {
 
 // The first half of ring_all_reduce.
 Schedule ring_reduce_scatter(int rank, int nranks, int /*root*/) {
+  if (nranks == 1) return schedule_of_one();
   Schedule schedule{.chunk_count = nranks, .steps = {}};
-  if (nranks == 1) {
-    schedule.add({.src = input(0), .dst = output(0)});
-    return schedule;
-  }
   const int next = rank_after(rank, 1, nranks);
   const int prev = rank_after(rank, -1, nranks);
   schedule.steps.reserve(static_cast<std::size_t>(nranks));

@@ -84,9 +84,12 @@ class Executor::SleepScope {
     const std::lock_guard lock(executor_.sleeps_mutex_);
     std::erase(executor_.sleeps_, number_);
   }
-  // False if there is no room, or no bell.
+  // False if there is no room, or no bell at all.
+  bool add_all(std::span<Doorbell* const> bells) noexcept {
+    return !bells.empty() &&
+           std::all_of(bells.begin(), bells.end(), [this](Doorbell* bell) { return add(bell); });
+  }
   bool add(Doorbell* bell) noexcept {
-    if (bell == nullptr) return false;
     if (std::find(bells_, bells_ + count_, bell) != bells_ + count_) return true;
     if (count_ == kMostBells) return false;
     bells_[count_] = bell;
@@ -352,8 +355,9 @@ void Executor::sleep_until_rung(const Condition& condition, std::int64_t most_ns
     drive.moved = drain_inbox();
     for (Stream* stream : active_) {
       if (gated(*stream)) continue;
-      if (!sleep.add(stream->items_.front().task->doorbell()))
+      if (!sleep.add_all(stream->items_.front().task->doorbells())) {
         most_ns = std::min(most_ns, kBlindSleep_ns);
+      }
     }
     drive.moved |= pass();
     drive.moved |= check_heads(now_ns());

@@ -32,10 +32,11 @@ class WaitTask final : public Task {
   }
   void fail(const std::exception&) noexcept override {}
   // Whoever drives the device that records rings its doorbell after each thing done.
-  Doorbell* doorbell() override { return &point_->device.doorbell(); }
+  std::span<Doorbell* const> doorbells() override { return {&bell_, 1}; }
 
  private:
   const std::shared_ptr<EventPoint> point_;
+  Doorbell* const bell_ = &point_->device.doorbell();
 };
 
 // Hands itself to a lane at the first poll, and is done when the lane is.
@@ -54,10 +55,11 @@ class LaneTask : public Task, public Job {
     CATENARY_WARN(
         format("device %d: an operation was dropped: %s", device_.ordinal(), error.what()));
   }
-  Doorbell* doorbell() override { return &device_.doorbell(); }
+  std::span<Doorbell* const> doorbells() override { return {&bell_, 1}; }
 
  private:
   Device& device_;
+  Doorbell* const bell_ = &device_.doorbell();
   Lane& lane_;
   bool handed_over_ = false;
 };

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <span>
 
 #include "src/base/doorbell.h"
 
@@ -30,9 +31,9 @@ class Task {
   // poll() or check() threw, or the stream is being torn down. Never throws.
   virtual void fail(const std::exception& error) noexcept = 0;
 
-  // What rings when poll() may get further. Null: nothing does, poll again soon. Threads may still
-  // sleep on it when the task is done; see Device::quiesce_doorbells().
-  virtual Doorbell* doorbell() { return nullptr; }
+  // What rings when poll() may get further. Empty: nothing does, poll again soon. Threads may still
+  // sleep on one when the task is done; see Device::quiesce_doorbells().
+  virtual std::span<Doorbell* const> doorbells() { return {}; }
 
   // Called instead of delete, so that pools can keep their tasks.
   virtual void recycle() noexcept { delete this; }

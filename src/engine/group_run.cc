@@ -22,6 +22,7 @@ Task::Progress GroupRun::poll() {
     owner_->poll_transports();
     progress = poll_members();
   }
+  if (progress != Progress::kNone) owner_->moved();
   return progress;
 }
 
@@ -40,7 +41,14 @@ Task::Progress GroupRun::poll_members() {
   return moved ? Progress::kSome : Progress::kNone;
 }
 
-void GroupRun::check() { owner_->check_peers(); }
+void GroupRun::check() { owner_->check_peers(*this); }
+
+const ScheduleRun* GroupRun::waiting_run() const {
+  for (const Member& member : members_) {
+    if (!member.over && member.turn->serving == member.ticket) return &member.run;
+  }
+  return nullptr;
+}
 
 // The turns are not passed on: a failed communicator runs nothing more.
 void GroupRun::fail(const std::exception& error) noexcept { owner_->run_failed(error); }

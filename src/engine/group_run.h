@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "src/base/doorbell.h"
@@ -25,6 +26,7 @@ struct Turn {
   std::uint64_t taken = 0;
   std::uint64_t serving = 0;
   std::uint64_t take() { return taken++; }
+  bool idle() const { return serving == taken; }
 };
 
 // What a group run needs from the communicator whose operations it carries.
@@ -32,11 +34,15 @@ class RunOwner {
  public:
   // Throws the communicator's failure, if it has one. Cheap: at each poll.
   virtual void throw_if_failed() = 0;
-  // The slow look: abort, peers' deaths and reports.
-  virtual void check_peers() = 0;
+  // The slow look, on behalf of a run that does not get on: abort, peers' deaths and reports, and
+  // peers that run something else.
+  virtual void check_peers(const class GroupRun& run) = 0;
   // Moves bytes of the transports that need it.
   virtual void poll_transports() = 0;
-  virtual Doorbell* doorbell() = 0;
+  // What rings when a peer did something; empty: nobody rings.
+  virtual std::span<Doorbell* const> doorbells() = 0;
+  // A run got on.
+  virtual void moved() noexcept = 0;
   // A run threw: becomes the communicator's failure unless it already has one.
   virtual void run_failed(const std::exception& error) noexcept = 0;
   // The group run is over, well or not, and may be used again.
@@ -58,8 +64,11 @@ class GroupRun final : public Task {
   Progress poll() override;
   void check() override;
   void fail(const std::exception& error) noexcept override;
-  Doorbell* doorbell() override { return owner_->doorbell(); }
+  std::span<Doorbell* const> doorbells() override { return owner_->doorbells(); }
   void recycle() noexcept override;
+
+  // The first run that is not over and may run: what this group waits in. Null between lives.
+  const ScheduleRun* waiting_run() const;
 
  private:
   struct Member {

@@ -1,5 +1,6 @@
 #include "src/engine/plan.h"
 
+#include <algorithm>
 #include <set>
 
 #include "src/base/error.h"
@@ -31,8 +32,11 @@ class Compiler {
   }
 
  private:
-  // Whether messages to ourselves can be dropped: each only sends input on, and a fold takes it.
+  // Whether a message to ourselves can be dropped: it only sends input on, and a step of this same
+  // schedule takes it. (A send to ourselves is taken by a receive of its own.)
   void find_own_messages() {
+    const auto takes_own = [this](const Step& step) { return step.recv_from == rank_; };
+    if (std::none_of(steps_.begin(), steps_.end(), takes_own)) return;
     for (const Step& step : steps_) {
       if (step.send_to != rank_) continue;
       const bool plain = !scaled_ && step.recv_from == kNobody && step.src.buffer == Buffer::kInput && !step.dst;

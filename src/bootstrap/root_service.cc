@@ -1,0 +1,333 @@
+#include "src/bootstrap/root_service.h"
+
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <thread>
+
+#include "src/base/error.h"
+#include "src/base/log.h"
+#include "src/bootstrap/tcp.h"
+
+namespace catenary {
+namespace {
+
+constexpr std::size_t kMaxCallers = 64;
+constexpr std::size_t kMaxIdleDesks = 8;
+constexpr std::int64_t kIdleDeskMs = 10'000;
+constexpr std::int64_t kPauseMs = 50;
+constexpr int kEventsAtOnce = 64;
+constexpr std::uint64_t kWakeToken = 0;
+
+void watch(int epoll, int fd, std::uint32_t events, std::uint64_t token) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = token;
+  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) throw_system_error("epoll_ctl", errno);
+}
+
+void rewatch(int epoll, int fd, std::uint32_t events, std::uint64_t token) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = token;
+  if (::epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event) != 0) throw_system_error("epoll_ctl", errno);
+}
+
+// A program's signals are not for this thread.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+std::string waiting_elsewhere(const std::list<Session>& sessions, const Session& mine) {
+  for (const Session& each : sessions) {
+    if (&each == &mine || !each.is_open() || each.nranks() == mine.nranks()) continue;
+    return format("others wait at the same address for a communicator of %d ranks", each.nranks());
+  }
+  return "";
+}
+
+}  // namespace
+
+RootService& RootService::process() {
+  // Never destroyed, since its thread may outlive main. What a forked child inherits has no thread
+  // and no sockets any more, and is left alone.
+  static std::atomic<RootService*> current = nullptr;
+  RootService* service = current.load(std::memory_order_acquire);
+  while (service == nullptr || service->pid_ != ::getpid()) {
+    std::unique_ptr<RootService> made(new RootService);
+    if (current.compare_exchange_strong(service, made.get())) return *made.release();
+  }
+  return *service;
+}
+
+RootService::RootService()
+    : pid_(::getpid()),
+      epoll_(UniqueFd(::epoll_create1(EPOLL_CLOEXEC))),
+      wake_(UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))) {
+  if (!epoll_ || !wake_) throw_system_error("epoll_create1 or eventfd", errno);
+  watch(epoll_.get(), wake_.get(), EPOLLIN, kWakeToken);
+}
+
+void RootService::open(UnsharedFd listener, const Rendezvous& rendezvous, std::int64_t late_s) {
+  auto desk = std::make_unique<Desk>();
+  desk->listener = std::move(listener);
+  desk->rendezvous = rendezvous;
+  desk->late_ms = late_s * 1000;
+  const std::lock_guard lock(mutex_);
+  start_locked(std::move(desk));
+}
+
+void RootService::ensure_open(const Rendezvous& rendezvous, std::int64_t late_s) {
+  const std::lock_guard lock(mutex_);
+  if (listens_locked(rendezvous.root)) return;
+  auto desk = std::make_unique<Desk>();
+  SocketAddress address = rendezvous.root;
+  desk->listener = UnsharedFd(listen_on(address));
+  desk->rendezvous = rendezvous;
+  desk->late_ms = late_s * 1000;
+  start_locked(std::move(desk));
+}
+
+bool RootService::listens_locked(const SocketAddress& address) const {
+  return std::ranges::find(listening_, address) != listening_.end();
+}
+
+void RootService::start_locked(std::unique_ptr<Desk> desk) {
+  listening_.push_back(desk->rendezvous.root);
+  incoming_.push_back(std::move(desk));
+  if (running_) {
+    const std::uint64_t one = 1;
+    // Only fails if the counter is full, and then the thread is awake.
+    static_cast<void>(!::write(wake_.get(), &one, sizeof one));
+    return;
+  }
+  const SignalsBlocked blocked;
+  std::thread thread([this] { run(); });
+  ::pthread_setname_np(thread.native_handle(), "catenary-root");
+  thread.detach();
+  running_ = true;
+}
+
+void RootService::run() noexcept {
+  try {
+    serve();
+  } catch (const std::exception& failure) {
+    CATENARY_WARN(std::string("The root service of this process ended: ") + failure.what());
+    const std::lock_guard lock(mutex_);
+    guests_.clear();
+    desks_.clear();
+    incoming_.clear();
+    listening_.clear();
+    running_ = false;
+  }
+}
+
+void RootService::serve() {
+  std::array<epoll_event, kEventsAtOnce> events;
+  while (adopt()) {
+    const int count = ::epoll_wait(epoll_.get(), events.data(), kEventsAtOnce, timeout_ms());
+    if (count < 0 && errno != EINTR) throw_system_error("epoll_wait", errno);
+    for (int i = 0; i < count; ++i) {
+      const std::uint64_t token = events[static_cast<std::size_t>(i)].data.u64;
+      const auto desk = desks_.find(token);
+      if (desk != desks_.end()) {
+        accept_from(token, *desk->second);
+      } else if (token == kWakeToken) {
+        std::uint64_t rings = 0;
+        static_cast<void>(!::read(wake_.get(), &rings, sizeof rings));
+      } else {
+        attend(token);
+      }
+    }
+    expire();
+  }
+}
+
+// Takes over the desks opened meanwhile. False: there is none left, and the thread ends.
+bool RootService::adopt() {
+  const std::lock_guard lock(mutex_);
+  for (std::unique_ptr<Desk>& desk : incoming_) {
+    const std::uint64_t token = next_token_++;
+    watch(epoll_.get(), desk->listener.get(), EPOLLIN, token);
+    desks_.emplace(token, std::move(desk));
+  }
+  incoming_.clear();
+  running_ = !desks_.empty();
+  return running_;
+}
+
+int RootService::timeout_ms() const {
+  int timeout = -1;
+  for (const auto& [token, desk] : desks_) {
+    if (!desk->strangers.empty() || desk->paused) return static_cast<int>(kPauseMs);
+    if (desk->idle || !desk->sessions.empty()) timeout = 1000;
+  }
+  return timeout;
+}
+
+void RootService::accept_from(std::uint64_t token, Desk& desk) {
+  for (int i = 0; i < kEventsAtOnce; ++i) {
+    UniqueFd fd(::accept4(desk.listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd) {
+      welcome_stranger(desk, std::move(fd));
+      continue;
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      // The caller stays in the queue, and the listener ready: look away for a moment.
+      if (!desk.strangers.empty()) drop(desk.strangers.front());
+      desk.paused = Deadline::after_ms(kPauseMs);
+      rewatch(epoll_.get(), desk.listener.get(), 0, token);
+      return;
+    }
+    // Anything else is the misfortune of that one caller.
+  }
+}
+
+void RootService::welcome_stranger(Desk& desk, UniqueFd fd) {
+  if (desk.strangers.size() >= kMaxCallers) drop(desk.strangers.front());
+  notice_lost_peers(fd.get());
+  const std::uint64_t token = next_token_++;
+  auto guest = std::make_unique<Guest>();
+  guest->desk = &desk;
+  guest->caller.emplace(UnsharedFd(std::move(fd)), desk.rendezvous.secret);
+  guest->deadline = guest->caller->deadline();
+  watch(epoll_.get(), guest->caller->fd(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, token);
+  guests_.emplace(token, std::move(guest));
+  desk.strangers.push_back(token);
+}
+
+// Edge-triggered: everything there is must be read now.
+void RootService::attend(std::uint64_t token) {
+  const auto found = guests_.find(token);
+  if (found == guests_.end()) return;  // dropped earlier in this round
+  Guest& guest = *found->second;
+  if (guest.caller) {
+    const Caller::Progress progress = guest.caller->poll();
+    if (progress == Caller::Progress::kWaiting) return;
+    if (progress == Caller::Progress::kRefused) return drop(token);
+    const Key session_key = guest.caller->session_key();
+    guest.channel =
+        std::make_unique<ControlChannel>(guest.caller->release(), session_key, Side::kAcceptor);
+    guest.caller.reset();
+  }
+  guest.channel->flush();
+  if (!read_frames(token, guest)) drop(token);
+}
+
+bool RootService::read_frames(std::uint64_t token, Guest& guest) {
+  while (const std::optional<Frame> frame = guest.channel->receive()) {
+    if (guest.refused) continue;
+    if (!handle(token, guest, *frame)) return false;
+  }
+  return guest.channel->broken() == nullptr;
+}
+
+bool RootService::handle(std::uint64_t token, Guest& guest, const Frame& frame) {
+  if (guest.session == nullptr) return admit(token, guest, frame);
+  if (frame.type != MessageType::kQuery) return guest.session->receive(guest.rank, frame);
+  guest.session->answer_query(guest.rank, waiting_elsewhere(guest.desk->sessions, *guest.session));
+  return true;
+}
+
+// The first frame of a guest: which communicator is it for?
+bool RootService::admit(std::uint64_t token, Guest& guest, const Frame& frame) {
+  const auto join = JoinMessage::parse(frame.payload);
+  if (frame.type != MessageType::kJoin || !join) return false;
+  Desk& desk = *guest.desk;
+  desk.served = true;
+  desk.idle.reset();
+  Session* session = nullptr;
+  for (Session& each : desk.sessions) {
+    // A process that is not part of one communicator of a job may come early for the next one. But an
+    // id of its own is for one communicator, and other numbers are a mistake.
+    if (desk.rendezvous.fixed_address && each.nranks() != join->nranks) continue;
+    if (each.awaits(join->rank)) {
+      session = &each;
+      break;
+    }
+    if (!each.is_open()) continue;
+    // The rank is here already. Threads of one process may well make several communicators through
+    // one NCCL_COMM_ID; everything else is a mistake.
+    const bool same_process = each.process_of(join->rank).token == join->process.token;
+    if (desk.rendezvous.fixed_address && same_process) continue;
+    each.refuse_duplicate(*guest.channel, *join);
+    guest.refused = true;
+    return true;
+  }
+  if (session == nullptr) session = &desk.sessions.emplace_back(join->nranks, desk.late_ms);
+  guest.refused = !session->join(*guest.channel, *join);
+  if (guest.refused) return true;
+  guest.session = session;
+  guest.rank = join->rank;
+  std::erase(desk.strangers, token);
+  return true;
+}
+
+void RootService::drop(std::uint64_t token) {
+  const auto found = guests_.find(token);
+  if (found == guests_.end()) return;
+  Guest& guest = *found->second;
+  Desk& desk = *guest.desk;
+  Session* session = guest.session;
+  if (session != nullptr) session->lost(guest.rank);
+  std::erase(desk.strangers, token);
+  guests_.erase(found);
+  std::erase_if(desk.sessions, [](const Session& each) { return each.is_over(); });
+}
+
+void RootService::expire() {
+  for (auto& [token, desk] : desks_) {
+    while (!desk->strangers.empty() &&
+           guests_.at(desk->strangers.front())->deadline.passed()) {
+      drop(desk->strangers.front());
+    }
+    if (desk->paused && desk->paused->passed()) {
+      desk->paused.reset();
+      rewatch(epoll_.get(), desk->listener.get(), EPOLLIN, token);
+    }
+    std::erase_if(desk->sessions, [](const Session& each) { return each.is_over(); });
+    if (desk->served && desk->sessions.empty() && !desk->idle) {
+      desk->idle = Deadline::after_ms(kIdleDeskMs);
+    }
+  }
+  close_idle_desks();
+}
+
+// Oldest first, since tokens grow.
+void RootService::close_idle_desks() {
+  auto idle = static_cast<std::size_t>(
+      std::ranges::count_if(desks_, [](const auto& entry) { return entry.second->idle.has_value(); }));
+  for (auto entry = desks_.begin(); entry != desks_.end();) {
+    Desk& desk = *entry->second;
+    if (!desk.idle || !(desk.idle->passed() || idle > kMaxIdleDesks)) {
+      ++entry;
+      continue;
+    }
+    --idle;
+    while (!desk.strangers.empty()) drop(desk.strangers.front());
+    const std::lock_guard lock(mutex_);
+    std::erase(listening_, desk.rendezvous.root);
+    entry = desks_.erase(entry);
+  }
+}
+
+}  // namespace catenary

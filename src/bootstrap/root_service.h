@@ -1,0 +1,95 @@
+// RootService: the root's end of every control connection, for all ids made in this process.
+//
+// One thread per process, asleep in epoll, started with the first id and gone when nobody needs it.
+// It is detached and touches nothing that ends with the process, so exit never waits for it. An id
+// has a desk: a listener, the secret, and the sessions of the communicators made through it. A desk
+// closes a while after the last member has left, so that an id can be used again; one that nobody
+// came to stays until the process ends.
+//
+// Threads: open and ensure_open from any, all the rest on the service's own. Nothing waits but that
+// thread for events. A stranger who connects is a Caller among at most kMaxCallers of its desk.
+// Failure: a broken member is its session's business. If the service itself cannot go on (no
+// memory), it closes everything, which every member notices.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "src/bootstrap/caller.h"
+#include "src/bootstrap/session.h"
+#include "src/bootstrap/unique_id.h"
+
+namespace catenary {
+
+class RootService {
+ public:
+  // The process's own; a forked child gets a new one.
+  static RootService& process();
+
+  // Serves an id on a listener. `late_s`: how long a failed rendezvous is remembered for late comers.
+  void open(UnsharedFd listener, const Rendezvous& rendezvous, std::int64_t late_s);
+  // Listens on the rendezvous' own address unless this process already does. Throws Error(kSystem).
+  void ensure_open(const Rendezvous& rendezvous, std::int64_t late_s);
+
+ private:
+  struct Desk {
+    UnsharedFd listener;
+    Rendezvous rendezvous;
+    std::int64_t late_ms = 0;
+    std::list<Session> sessions;
+    std::deque<std::uint64_t> strangers;  // guests that are not members, oldest first
+    bool served = false;
+    std::optional<Deadline> idle;    // when to close
+    std::optional<Deadline> paused;  // when to accept again
+  };
+  struct Guest {
+    Desk* desk;
+    std::optional<Caller> caller;      // until it has proven itself
+    std::unique_ptr<ControlChannel> channel;  // from then on
+    Session* session = nullptr;        // null before it is a member, and if it was refused
+    int rank = -1;
+    bool refused = false;
+    Deadline deadline = Deadline::never();
+  };
+
+  RootService();
+  void start_locked(std::unique_ptr<Desk> desk);
+  bool listens_locked(const SocketAddress& address) const;
+
+  void run() noexcept;
+  void serve();
+  bool adopt();
+  int timeout_ms() const;
+  void accept_from(std::uint64_t token, Desk& desk);
+  void welcome_stranger(Desk& desk, UniqueFd fd);
+  void attend(std::uint64_t token);
+  bool read_frames(std::uint64_t token, Guest& guest);
+  bool handle(std::uint64_t token, Guest& guest, const Frame& frame);
+  bool admit(std::uint64_t token, Guest& guest, const Frame& frame);
+  void drop(std::uint64_t token);
+  void expire();
+  void close_idle_desks();
+
+  const int pid_;
+  UnsharedFd epoll_;
+  UnsharedFd wake_;
+
+  // Guarded by mutex_.
+  std::mutex mutex_;
+  bool running_ = false;
+  std::vector<std::unique_ptr<Desk>> incoming_;
+  std::vector<SocketAddress> listening_;  // incoming and adopted
+
+  // The service's thread only.
+  std::uint64_t next_token_ = 1;
+  std::map<std::uint64_t, std::unique_ptr<Desk>> desks_;
+  std::map<std::uint64_t, std::unique_ptr<Guest>> guests_;
+};
+
+}  // namespace catenary

@@ -1,0 +1,91 @@
+#include "src/bootstrap/tcp.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+
+#include <cerrno>
+
+#include "src/base/error.h"
+#include "src/bootstrap/stream_socket.h"
+
+namespace catenary {
+namespace {
+
+constexpr int kBacklog = 4096;
+
+void set_option(int fd, int level, int option, int value) noexcept {
+  // Only fails for options that the system lacks; then its own defaults must do.
+  ::setsockopt(fd, level, option, &value, sizeof value);
+}
+
+UniqueFd make_socket(int family) {
+  UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) throw_system_error("socket", errno);
+  return fd;
+}
+
+// A socket that connects to a free port of its own host may be given that very port, and then talks
+// to itself.
+bool is_connected_to_itself(int fd) {
+  SocketAddress::Raw mine;
+  SocketAddress::Raw peer;
+  mine.bytes = peer.bytes = sizeof mine.storage;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&mine.storage), &mine.bytes) != 0 ||
+      ::getpeername(fd, reinterpret_cast<sockaddr*>(&peer.storage), &peer.bytes) != 0) {
+    return false;
+  }
+  return SocketAddress::from(mine.get()) == SocketAddress::from(peer.get());
+}
+
+int pending_error(int fd) {
+  int error_number = 0;
+  socklen_t bytes = sizeof error_number;
+  if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error_number, &bytes) != 0) return errno;
+  return error_number;
+}
+
+}  // namespace
+
+UniqueFd listen_on(SocketAddress& address) {
+  UniqueFd fd = make_socket(address.family);
+  set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  SocketAddress::Raw raw = address.raw();
+  if (::bind(fd.get(), raw.get(), raw.bytes) != 0 || ::listen(fd.get(), kBacklog) != 0) {
+    throw_system_error("cannot listen on " + address.text(), errno);
+  }
+  raw.bytes = sizeof raw.storage;
+  if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&raw.storage), &raw.bytes) != 0) {
+    throw_system_error("getsockname", errno);
+  }
+  address.port = SocketAddress::from(raw.get())->port;
+  return fd;
+}
+
+Connection connect_once(const SocketAddress& address, const Wait& wait) {
+  UniqueFd fd = make_socket(address.family);
+  const SocketAddress::Raw raw = address.raw();
+  // Interrupted by a signal, it goes on by itself just as if it had not waited.
+  if (::connect(fd.get(), raw.get(), raw.bytes) != 0 && errno != EINPROGRESS && errno != EINTR) {
+    return {UniqueFd(), errno};
+  }
+  do {
+    check_wait(wait, "connecting to " + address.text());
+  } while (!wait_slice(fd.get(), POLLOUT, wait));
+  if (const int error_number = pending_error(fd.get()); error_number != 0) {
+    return {UniqueFd(), error_number};
+  }
+  if (is_connected_to_itself(fd.get())) return {UniqueFd(), ECONNREFUSED};
+  return {std::move(fd)};
+}
+
+void notice_lost_peers(int fd) noexcept {
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 3000);
+}
+
+}  // namespace catenary
