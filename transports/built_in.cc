@@ -6,6 +6,7 @@
 #include "src/base/error.h"
 #include "transports/loopback/transport.h"
 #include "transports/shm/transport.h"
+#include "transports/tcp/transport.h"
 
 namespace catenary {
 namespace {
@@ -20,6 +21,7 @@ struct BuiltIn {
 constexpr BuiltIn kBuiltIns[] = {
     {loopback::kName, loopback::make_transport, [](const Config&) { return true; }},
     {shm::kName, shm::make_transport, [](const Config& config) { return config.shm_disable == 0; }},
+    {tcp::kName, tcp::make_transport, [](const Config&) { return true; }},
 };
 
 std::string known_names() {

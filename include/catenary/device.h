@@ -1,18 +1,19 @@
 /*
  * Simulated devices: memory, streams and events on host memory. Plain C; C11 or C++11 and later.
  *
- * A device has streams, on which work runs in order, and memory that other processes on this machine
- * can be let into. All memory is host memory: any pointer may be read and written by the processor, and
- * copies between any two kinds are the same. The calls behave as CUDA's calls of the same name, and the
- * codes have CUDA's values. include/cuda_compat gives them CUDA's names.
+ * A device has streams, on which work runs in order, and memory that other processes on this
+ * machine can be let into. All memory is host memory: any pointer may be read and written by the
+ * processor, and copies between any two kinds are the same. The calls behave as CUDA's calls of the
+ * same name, and the codes have CUDA's values. include/cuda_compat gives them CUDA's names.
  *
- * Threads: any thread may call anything. Each thread has its own current device, 0 at first. Streams
- * are independent of each other, but for the default stream (NULL): its work waits for all earlier
- * work of the device's other streams, and theirs for its, unless they were made catStreamNonBlocking.
+ * Threads: any thread may call anything. Each thread has its own current device, 0 at first.
+ * Streams are independent of each other, but for the default stream (NULL): its work waits for all
+ * earlier work of the device's other streams, and theirs for its, unless they were made
+ * catStreamNonBlocking.
  *
  * Calls that take a stream return at once. A call that waits (Synchronize, Memcpy, Memset, Free,
- * DeviceReset) makes the pending work advance itself. After fork(), a child of a process that has used
- * the library gets errors from all calls; exec, or fork before the first call.
+ * DeviceReset) makes the pending work advance itself. After fork(), a child of a process that has
+ * used the library gets errors from all calls; exec, or fork before the first call.
  */
 #ifndef CATENARY_DEVICE_H_
 #define CATENARY_DEVICE_H_
@@ -59,8 +60,8 @@ typedef void (*catHostFn_t)(void* userData);
 
 typedef struct catDeviceProperties {
   char name[256];
-  size_t totalGlobalMem;   /* bytes of memory this process may use */
-  int pciDomainID;         /* made up, and different for each device of a machine */
+  size_t totalGlobalMem; /* bytes of memory this process may use */
+  int pciDomainID;       /* made up, and different for each device of a machine */
   int pciBusID;
   int pciDeviceID;
   int multiProcessorCount; /* cores this process may use */
@@ -83,6 +84,8 @@ typedef struct catPointerAttributes {
 CATENARY_API catError_t catGetLastError(void);
 /* The same, without forgetting. */
 CATENARY_API catError_t catPeekAtLastError(void);
+/* Makes `error` the last one of this thread and returns it; for layers on top of this one. */
+CATENARY_API catError_t catSetLastError(catError_t error);
 /* What the code means, and what it is called. */
 CATENARY_API const char* catGetErrorString(catError_t error);
 CATENARY_API const char* catGetErrorName(catError_t error);
@@ -113,11 +116,12 @@ CATENARY_API catError_t catStreamSynchronize(catStream_t stream);
 /* catSuccess if all is done, catErrorNotReady if not. */
 CATENARY_API catError_t catStreamQuery(catStream_t stream);
 /* What is enqueued from here on waits for the event; on any device. `flags` is 0. */
-CATENARY_API catError_t catStreamWaitEvent(catStream_t stream, catEvent_t event, unsigned int flags);
+CATENARY_API catError_t catStreamWaitEvent(catStream_t stream, catEvent_t event,
+                                           unsigned int flags);
 CATENARY_API catError_t catStreamGetFlags(catStream_t stream, unsigned int* flags);
 CATENARY_API catError_t catStreamGetDevice(catStream_t stream, int* device);
-/* Calls fn(userData) on a thread of the library when the work before it is done. It must not wait for
- * work of its own stream. */
+/* Calls fn(userData) on a thread of the library when the work before it is done. It must not wait
+ * for work of its own stream. */
 CATENARY_API catError_t catLaunchHostFunc(catStream_t stream, catHostFn_t fn, void* userData);
 
 /* ---- Events. ---- */
@@ -143,10 +147,12 @@ CATENARY_API catError_t catFreeHost(void* memory);
 CATENARY_API catError_t catMemcpy(void* to, const void* from, size_t bytes);
 CATENARY_API catError_t catMemset(void* to, int value, size_t bytes);
 /* In the order of a stream. The memory must stay valid until that is done. */
-CATENARY_API catError_t catMemcpyAsync(void* to, const void* from, size_t bytes, catStream_t stream);
+CATENARY_API catError_t catMemcpyAsync(void* to, const void* from, size_t bytes,
+                                       catStream_t stream);
 CATENARY_API catError_t catMemsetAsync(void* to, int value, size_t bytes, catStream_t stream);
 CATENARY_API catError_t catMemGetInfo(size_t* free_bytes, size_t* total_bytes);
-CATENARY_API catError_t catPointerGetAttributes(catPointerAttributes* attributes, const void* pointer);
+CATENARY_API catError_t catPointerGetAttributes(catPointerAttributes* attributes,
+                                                const void* pointer);
 
 #ifdef __cplusplus
 }

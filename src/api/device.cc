@@ -1,5 +1,5 @@
-// The C boundary of include/catenary/device.h: unpacks handles, calls, and turns what is thrown into a
-// code. No exception leaves; the text of an error stays with the thread and goes to the log.
+// The C boundary of include/catenary/device.h: unpacks handles, calls, and turns what is thrown
+// into a code. No exception leaves; the text of an error stays with the thread and goes to the log.
 
 #include "catenary/device.h"
 
@@ -14,6 +14,7 @@
 #include "src/device/event.h"
 #include "src/device/handles.h"
 #include "src/device/memory.h"
+#include "src/device/process_life.h"
 #include "src/device/properties.h"
 
 namespace catenary {
@@ -46,6 +47,7 @@ catError_t code_of(ErrorCode code) noexcept {
 template <typename Body>
 catError_t guarded(const Body& body) noexcept {
   try {
+    require_not_forked();
     if constexpr (std::is_same_v<std::invoke_result_t<Body>, catError_t>) {
       return body();
     } else {
@@ -94,7 +96,8 @@ void* allocate(std::size_t bytes, MemoryKind kind) {
 void release(void* memory, MemoryKind kind) {
   if (memory == nullptr) return;
   const std::optional<MemoryBlock> block = Memory::process().find(memory);
-  if (block && block->base == memory && block->kind == kind) Device::get(block->device).synchronize();
+  if (block && block->base == memory && block->kind == kind)
+    Device::get(block->device).synchronize();
   Memory::process().free(memory, kind);
 }
 
@@ -110,6 +113,8 @@ catError_t catGetLastError(void) {
 }
 
 catError_t catPeekAtLastError(void) { return last_error; }
+
+catError_t catSetLastError(catError_t error) { return last_error = error; }
 
 const char* catGetLastErrorMessage(void) { return last_message; }
 

@@ -237,15 +237,24 @@ void Communicator::abort() noexcept {
   const bool busy = in_flight_.load(std::memory_order_acquire) > 0;
   // Peers that wait for our part would wait for ever; those that do not need us must not be disturbed.
   fail(Error(ErrorCode::kRemote, format("rank %d aborted the communicator", rank_)), busy);
-  leave();
   // What runs now sees the failure and ends; what is queued behind a user's function ends when its turn
   // comes, without touching the user's buffers, and need not be waited for.
   drive_until(device_, [this] { return in_flight_.load(std::memory_order_acquire) == 0; },
               {Deadline::after_ms(kAbortWait_ms), nullptr});
+  leave();
 }
 
 void Communicator::leave() noexcept {
-  if (joined()) membership_->leave();
+  if (!joined()) return;
+  membership_->leave();
+  device_.quiesce_doorbells();
+}
+
+// None once failed: what is still queued then ends when its turn comes, perhaps after the others have
+// let go of this communicator, so nobody may sleep on a bell that goes with it.
+std::span<Doorbell* const> Communicator::doorbells() {
+  if (failed_.load(std::memory_order_acquire)) return {};
+  return doorbells_;
 }
 
 std::optional<Error> Communicator::failure() {

@@ -53,7 +53,8 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   void wait_idle();
   // Ends what is under way. Local.
   void abort() noexcept;
-  // Says goodbye to the other ranks.
+  // Says goodbye to the other ranks, and makes sure that no thread sleeps on what goes with this.
+  // Not from a task. Nothing is submitted afterwards.
   void leave() noexcept;
 
   // The communicator's failure, if it has one; looks for news of peers.
@@ -75,7 +76,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   void check_peers(const GroupRun& run) override;
   void moved() noexcept override { ++moves_; }
   void poll_transports() override;
-  std::span<Doorbell* const> doorbells() override { return doorbells_; }
+  std::span<Doorbell* const> doorbells() override;
   void run_failed(const std::exception& error) noexcept override;
   void run_over(GroupRun& run) noexcept override;
 

@@ -20,8 +20,8 @@ constexpr int kMostOnDemand = 1024;  // devices, when CATENARY_DEVICES does not 
 thread_local int current_device = 0;
 
 int device_limit() {
-  static const int limit = Config::process().devices > 0 ? static_cast<int>(Config::process().devices)
-                                                         : kMostOnDemand;
+  static const int limit =
+      Config::process().devices > 0 ? static_cast<int>(Config::process().devices) : kMostOnDemand;
   return limit;
 }
 
@@ -171,7 +171,8 @@ HandleTable<CUevent_st, Event>& event_handles() {
 
 Stream* stream_from_handle(CUstream_st* handle, Device& device_for_null) noexcept {
   constexpr std::uintptr_t kPerThread = 2;  // and 1 is the legacy default stream: both are ours
-  if (reinterpret_cast<std::uintptr_t>(handle) <= kPerThread) return &device_for_null.default_stream();
+  if (reinterpret_cast<std::uintptr_t>(handle) <= kPerThread)
+    return &device_for_null.default_stream();
   return stream_handles().find(handle);
 }
 

@@ -3,8 +3,8 @@
 //
 // Ranks are usually given a device each, by thread or by process. Devices are made at first use and
 // live until the process ends. Threads: any. Waiting: synchronize() and reset(), which drive.
-// Failure: DeviceError for a device that does not exist; Error in the forked child of a process that
-// used the library, where no device works.
+// Failure: DeviceError for a device that does not exist; Error in the forked child of a process
+// that used the library, where no device works.
 #pragma once
 
 #include <memory>
@@ -42,9 +42,13 @@ class Device {
   // Returns at once; what is enqueued is still done.
   void destroy_stream(Stream& stream);
 
-  // Rings when work is enqueued, a lane has finished a job, or a driver leaves. Ring it after making
-  // true what a thread in drive_until waits for.
+  // Rings when work is enqueued, a lane has finished a job, or a driver leaves. Ring it after
+  // making true what a thread in drive_until waits for.
   Doorbell& doorbell() noexcept { return executor_.doorbell(); }
+  // To be called before a doorbell that tasks gave out goes away, when these tasks are done and not
+  // from within a task: returns when no thread sleeps on it any more. Waits only for threads of
+  // this process that sleep, which it wakes.
+  void quiesce_doorbells() { executor_.quiesce_doorbells(); }
   void wait_policy_note_ranks(int local_ranks) { executor_.note_ranks(local_ranks); }
 
   // Waits for all that is enqueued on any stream now.

@@ -1,9 +1,9 @@
 // DriveLock: who holds it drives the device. Never waited for, only tried.
 //
-// A thread that finds it taken and is about to sleep asks to be told: unlock() then returns true and
-// whoever unlocks rings the device's doorbell. All operations are sequentially consistent, because
-// they pair with an announced sleeper and with the inbox: either the one who tries gets the lock, or
-// the one who holds it sees what the other published before trying.
+// A thread that finds it taken and is about to sleep asks to be told: unlock() then returns true
+// and whoever unlocks rings the device's doorbell. All operations are sequentially consistent,
+// because they pair with an announced sleeper and with the inbox: either the one who tries gets the
+// lock, or the one who holds it sees what the other published before trying.
 #pragma once
 
 #include <atomic>

@@ -13,9 +13,9 @@
 namespace catenary {
 namespace {
 
-constexpr std::int64_t kGrace_ns = 100'000;       // pending work that nobody drives may wait so long
-constexpr std::int64_t kLongestNap_ns = 400'000;  // while someone else is seen driving
-constexpr std::int64_t kPatience_ns = 10'000'000; // without work, before sleeping for good
+constexpr std::int64_t kGrace_ns = 100'000;  // pending work that nobody drives may wait so long
+constexpr std::int64_t kLongestNap_ns = 400'000;   // while someone else is seen driving
+constexpr std::int64_t kPatience_ns = 10'000'000;  // without work, before sleeping for good
 
 }  // namespace
 
@@ -27,8 +27,10 @@ void DriverThread::wake() noexcept {
     start_thread(format("catenary-drv%d", executor_.ordinal() % 1000), [this] { serve(); });
   } catch (const std::exception& error) {
     state_.store(State::kAbsent);
-    CATENARY_WARN(format("device %d: cannot start its driver thread (%s; see ulimit -u): work goes on "
-                         "only while a thread waits for it", executor_.ordinal(), error.what()));
+    CATENARY_WARN(
+        format("device %d: cannot start its driver thread (%s; see ulimit -u): work goes on "
+               "only while a thread waits for it",
+               executor_.ordinal(), error.what()));
   }
 }
 

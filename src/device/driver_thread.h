@@ -1,8 +1,9 @@
 // DriverThread: the executor's own thread. It takes over when there is work that nobody waits for.
 //
-// Armed, it naps and looks whether someone drives; after a while without work it sleeps for good, at
-// no cost, until it is armed anew. The thread is made when first armed. Any thread may arm; nothing
-// waits. Failure: if no thread can be made the work is left to those who wait for it, with a warning.
+// Armed, it naps and looks whether someone drives; after a while without work it sleeps for good,
+// at no cost, until it is armed anew. The thread is made when first armed. Any thread may arm;
+// nothing waits. Failure: if no thread can be made the work is left to those who wait for it, with
+// a warning.
 #pragma once
 
 #include <atomic>

@@ -1,8 +1,9 @@
 // Event: a point in a stream's work that others can ask for and wait for.
 //
-// Each record makes a new EventPoint; what waits holds on to the point that was current when it began to
-// wait, so an event may be recorded anew at any time. An event never recorded counts as done.
-// Threads: any. Waiting: synchronize() only, and it drives. Failure: elapsed_ms throws DeviceError.
+// Each record makes a new EventPoint; what waits holds on to the point that was current when it
+// began to wait, so an event may be recorded anew at any time. An event never recorded counts as
+// done. Threads: any. Waiting: synchronize() only, and it drives. Failure: elapsed_ms throws
+// DeviceError.
 #pragma once
 
 #include <atomic>

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kLongestSleep_ns = 50'000'000;  // then look at everything again
 constexpr std::int64_t kBlindSleep_ns = 50'000;        // where a task has nothing that rings
 constexpr std::int64_t kCheckEvery_ns = 1'000'000;
-constexpr int kTasksPerTurn = 32;                      // of one stream, before the others' turn
+constexpr int kTasksPerTurn = 32;  // of one stream, before the others' turn
 
 Task::Progress poll_or_fail(Task& task) noexcept {
   try {
@@ -53,7 +53,8 @@ class Executor::DriveScope {
   Executor& executor_;
 };
 
-// Counts a thread that waits for this executor's work. When it leaves, another one may have to look.
+// Counts a thread that waits for this executor's work. When it leaves, another one may have to
+// look.
 class Executor::WatchScope {
  public:
   explicit WatchScope(Executor& executor) noexcept : executor_(executor) {
@@ -69,16 +70,24 @@ class Executor::WatchScope {
   Executor& executor_;
 };
 
-// The doorbells that one sleep is announced at.
+// The doorbells that one sleep is announced at. It is listed while it may touch them.
 class Executor::SleepScope {
  public:
-  explicit SleepScope(Doorbell& own) noexcept { add(&own); }
+  explicit SleepScope(Executor& executor) : executor_(executor) {
+    const std::lock_guard lock(executor_.sleeps_mutex_);
+    number_ = executor_.next_sleep_++;
+    executor_.sleeps_.push_back(number_);
+    add(&executor_.bell_);
+  }
   ~SleepScope() {
     for (int i = 0; i < count_; ++i) bells_[i]->retract();
+    const std::lock_guard lock(executor_.sleeps_mutex_);
+    std::erase(executor_.sleeps_, number_);
   }
   // False if there is no room, or no bell at all.
   bool add_all(std::span<Doorbell* const> bells) noexcept {
-    return !bells.empty() && std::all_of(bells.begin(), bells.end(), [this](Doorbell* b) { return add(b); });
+    return !bells.empty() &&
+           std::all_of(bells.begin(), bells.end(), [this](Doorbell* bell) { return add(bell); });
   }
   bool add(Doorbell* bell) noexcept {
     if (std::find(bells_, bells_ + count_, bell) != bells_ + count_) return true;
@@ -93,6 +102,8 @@ class Executor::SleepScope {
 
  private:
   static constexpr int kMostBells = 32;  // what Doorbell::wait_any watches
+  Executor& executor_;
+  std::uint64_t number_ = 0;
   int count_ = 0;
   Doorbell* bells_[kMostBells];
   Doorbell::Ticket tickets_[kMostBells];
@@ -264,7 +275,7 @@ bool Executor::drive_until(const Condition& condition, const Wait& wait) {
 void Executor::drive_unwatched() {
   const auto stop = [this] { return !unwatched() || process_exiting(); };
   const Condition condition(stop);
-  Backoff backoff(WaitPolicy::for_ranks(ranks_.load(std::memory_order_relaxed), cores_));
+  Backoff backoff(WaitPolicy::lean());  // nobody waits, and the cores may be busy computing
   while (!condition.holds()) {
     if (try_drive()) {
       backoff.restart();
@@ -318,16 +329,35 @@ void Executor::check_if_due() {
   drive.moved = check_heads(now);
 }
 
-// Announce, look again, wait. Only who gets the lock can see which doorbells the heads have; who does
-// not sleeps on the device's own, which the holder rings when it leaves.
+void Executor::quiesce_doorbells() {
+  std::uint64_t later = 0;
+  {
+    const std::lock_guard lock(sleeps_mutex_);
+    later = next_sleep_;
+  }
+  const auto is_old = [later](std::uint64_t number) { return number < later; };
+  for (;;) {
+    {
+      const std::lock_guard lock(sleeps_mutex_);
+      if (std::none_of(sleeps_.begin(), sleeps_.end(), is_old)) return;
+    }
+    bell_.ring();
+    ::sched_yield();
+  }
+}
+
+// Announce, look again, wait. Only who gets the lock can see which doorbells the heads have; who
+// does not sleeps on the device's own, which the holder rings when it leaves.
 void Executor::sleep_until_rung(const Condition& condition, std::int64_t most_ns) {
-  SleepScope sleep(bell_);
+  SleepScope sleep(*this);
   if (lock_.try_lock_or_ask()) {
     DriveScope drive(*this);
     drive.moved = drain_inbox();
     for (Stream* stream : active_) {
       if (gated(*stream)) continue;
-      if (!sleep.add_all(stream->items_.front().task->doorbells())) most_ns = std::min(most_ns, kBlindSleep_ns);
+      if (!sleep.add_all(stream->items_.front().task->doorbells())) {
+        most_ns = std::min(most_ns, kBlindSleep_ns);
+      }
     }
     drive.moved |= pass();
     drive.moved |= check_heads(now_ns());

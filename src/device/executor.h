@@ -1,13 +1,13 @@
 // Executor: what makes the work of one device advance.
 //
-// Every stream's head task is polled in turn, under the drive lock; no task can hold up another. Who
-// waits, drives: submit() tries at once what can be done without waiting, drive_until() polls until
-// its condition holds, and only when there is work and nobody waits for it does the executor's own
-// thread take over. An idle executor uses no processor time at all.
+// Every stream's head task is polled in turn, under the drive lock; no task can hold up another.
+// Who waits, drives: submit() tries at once what can be done without waiting, drive_until() polls
+// until its condition holds, and only when there is work and nobody waits for it does the
+// executor's own thread take over. An idle executor uses no processor time at all.
 //
-// Threads: any. Nothing here waits but drive_until. Owner: the device; an executor is never destroyed,
-// since its thread may run until the process ends. Failure: a task that throws is told through
-// fail() and counts as done. This is one of the two places in the library that catch.
+// Threads: any. Nothing here waits but drive_until. Owner: the device; an executor is never
+// destroyed, since its thread may run until the process ends. Failure: a task that throws is told
+// through fail() and counts as done. This is one of the two places in the library that catch.
 //
 // Who is responsible for work that is pending, so that none is forgotten: a thread inside
 // drive_until (a watcher), else the executor's thread, which is awake ("armed") whenever there is
@@ -37,8 +37,8 @@ class DriverThread;
 class Condition {
  public:
   template <typename Predicate>
-    requires(!std::is_same_v<std::remove_cvref_t<Predicate>, Condition>)
-  explicit Condition(Predicate& predicate) noexcept
+  requires(!std::is_same_v<std::remove_cvref_t<Predicate>, Condition>) explicit Condition(
+      Predicate& predicate) noexcept
       : object_(const_cast<void*>(static_cast<const void*>(&predicate))),
         holds_([](void* object) -> bool { return (*static_cast<Predicate*>(object))(); }) {}
   bool holds() const { return holds_(object_); }
@@ -80,6 +80,9 @@ class Executor {
 
   Doorbell& doorbell() noexcept { return bell_; }
   int ordinal() const noexcept { return ordinal_; }
+
+  // Returns when every thread that slept on doorbells of tasks has woken up and looked anew.
+  void quiesce_doorbells();
 
   // Keeps a stream until the pass at hand is over. For a task of that stream, from poll().
   void retire(std::shared_ptr<Stream> stream);
@@ -130,16 +133,21 @@ class Executor {
   DriveLock lock_;
 
   // Under the drive lock.
-  std::vector<Stream*> active_;                        // streams that have queued tasks
-  std::vector<std::shared_ptr<Stream>> retired_;       // freed when the pass is over
+  std::vector<Stream*> active_;                   // streams that have queued tasks
+  std::vector<std::shared_ptr<Stream>> retired_;  // freed when the pass is over
   std::uint64_t next_order_ = 0;
 
-  Counter queued_{0};                                  // tasks in streams; written under the lock
-  Counter inboxed_{0};                                 // tasks in the inbox
-  Counter visits_{0};                                  // rounds that waiting threads drove, roughly
-  std::atomic<int> watchers_{0};                       // threads within drive_until
+  Counter queued_{0};             // tasks in streams; written under the lock
+  Counter inboxed_{0};            // tasks in the inbox
+  Counter visits_{0};             // rounds that waiting threads drove, roughly
+  std::atomic<int> watchers_{0};  // threads within drive_until
   std::atomic<int> ranks_{1};
-  std::atomic<std::int64_t> checked_ns_{0};            // when heads were last checked
+  std::atomic<std::int64_t> checked_ns_{0};  // when heads were last checked
+
+  // The sleeps going on, by number.
+  std::mutex sleeps_mutex_;
+  std::vector<std::uint64_t> sleeps_;
+  std::uint64_t next_sleep_ = 0;
 
   // What came while somebody else drove.
   std::mutex inbox_mutex_;

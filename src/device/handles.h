@@ -1,9 +1,9 @@
 // Handles: what the C boundary gives out for streams and events.
 //
 // A handle is the address of a slot in a table that is never unmapped, so that a handle of a
-// destroyed object, or any other value, is told apart without touching memory that is not ours. Slots
-// are used again as late as possible. Threads: any. Nothing waits. Failure: throws kMemoryAllocation
-// when the table is full.
+// destroyed object, or any other value, is told apart without touching memory that is not ours.
+// Slots are used again as late as possible. Threads: any. Nothing waits. Failure: throws
+// kMemoryAllocation when the table is full.
 #pragma once
 
 #include <atomic>
@@ -56,8 +56,8 @@ class HandleTable {
 
   // Null if the handle stands for nothing.
   Object* find(const Slot* handle) const noexcept {
-    const auto offset = reinterpret_cast<std::uintptr_t>(handle) -
-                        reinterpret_cast<std::uintptr_t>(memory_.data());
+    const auto offset =
+        reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(memory_.data());
     if (offset % sizeof(Slot) != 0 || offset / sizeof(Slot) >= used_.load()) return nullptr;
     return handle->object.load(std::memory_order_acquire);
   }

@@ -1,5 +1,6 @@
-// Lane: an engine of the device beside its executor: one thread that runs jobs which may take long, so
-// that they never hold up communication. A device has one for the user's functions and one for copies.
+// Lane: an engine of the device beside its executor: one thread that runs jobs which may take long,
+// so that they never hold up communication. A device has one for the user's functions and one for
+// copies.
 //
 // Threads: run() from any. Jobs run one after the other, under no lock. Waiting: run() never waits.
 // Owner: the device, never destroyed; a job must live until it has finished, and is not touched

@@ -28,13 +28,14 @@ std::uintptr_t address_of(const void* pointer) { return reinterpret_cast<std::ui
 Memory::Segment::Segment(std::size_t segment_bytes, std::uint64_t segment_id)
     : fd(create_memfd("catenary-memory", segment_bytes)),
       mapping(Mapping::anonymous(segment_bytes + kLargeAlignment)),
-      base(mapping.data() + (round_up(address_of(mapping.data()), kLargeAlignment) -
-                             address_of(mapping.data()))),
+      base(mapping.data() +
+           (round_up(address_of(mapping.data()), kLargeAlignment) - address_of(mapping.data()))),
       bytes(segment_bytes),
       id(segment_id) {
   void* mapped = ::mmap(base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
                         fd.get(), 0);
-  if (mapped == MAP_FAILED) throw_system_error(format("cannot map %zu bytes of device memory", bytes), errno);
+  if (mapped == MAP_FAILED)
+    throw_system_error(format("cannot map %zu bytes of device memory", bytes), errno);
 }
 
 Memory& Memory::process() {
@@ -51,15 +52,17 @@ std::byte* Memory::allocate(std::size_t bytes, MemoryKind kind, int device) {
       const std::size_t units = (std::max(bytes, std::size_t{1}) - 1) / kLeastBytes;
       place = take_pooled(static_cast<std::size_t>(std::bit_width(units)));
     } else {
-      if (bytes > SIZE_MAX / 4) throw_error(ErrorCode::kInvalidArgument, "no machine has that much");
+      if (bytes > SIZE_MAX / 4)
+        throw_error(ErrorCode::kInvalidArgument, "no machine has that much");
       place.segment = std::make_shared<Segment>(round_up(bytes, kPageBytes), next_id_++);
       place.base = place.segment->base;
     }
     blocks_.emplace(address_of(place.base), Block{bytes, place.segment, device, kind});
     return place.base;
   } catch (const Error& error) {
-    throw DeviceError(DeviceStatus::kMemoryAllocation,
-                      format("cannot allocate %zu bytes of device memory: %s", bytes, error.what()));
+    throw DeviceError(
+        DeviceStatus::kMemoryAllocation,
+        format("cannot allocate %zu bytes of device memory: %s", bytes, error.what()));
   }
 }
 
@@ -81,6 +84,7 @@ Memory::Place Memory::take_pooled(std::size_t size_class) {
 }
 
 void Memory::free(void* base, MemoryKind kind) {
+  require_not_forked();
   const std::unique_lock lock(mutex_);
   const auto found = blocks_.find(address_of(base));
   if (found == blocks_.end() || found->second.kind != kind) {
@@ -96,9 +100,11 @@ void Memory::release(Blocks::iterator found) {
   if (block.bytes <= kPooledBytes) {
     const std::size_t units = (std::max(block.bytes, std::size_t{1}) - 1) / kLeastBytes;
     const auto size_class = static_cast<std::size_t>(std::bit_width(units));
-    Place place{block.segment->base + (found->first - address_of(block.segment->base)), block.segment};
+    Place place{block.segment->base + (found->first - address_of(block.segment->base)),
+                block.segment};
     // MADV_REMOVE frees the pages of the memfd. If it cannot, they are kept for the next block.
-    if (block.bytes >= kGiveBackBytes) ::madvise(place.base, kLeastBytes << size_class, MADV_REMOVE);
+    if (block.bytes >= kGiveBackBytes)
+      ::madvise(place.base, kLeastBytes << size_class, MADV_REMOVE);
     free_[size_class].push_back(std::move(place));
   }
   blocks_.erase(found);
@@ -114,6 +120,7 @@ void Memory::free_all(int device) {
 }
 
 std::optional<MemoryBlock> Memory::find(const void* pointer) const {
+  require_not_forked();
   const std::shared_lock lock(mutex_);
   auto found = blocks_.upper_bound(address_of(pointer));
   if (found == blocks_.begin()) return std::nullopt;
@@ -124,7 +131,7 @@ std::optional<MemoryBlock> Memory::find(const void* pointer) const {
   const Segment& segment = *block.segment;
   const std::uint64_t offset = found->first - address_of(segment.base);
   return MemoryBlock{segment.base + offset, block.bytes, segment.fd.get(), offset,
-                     segment.bytes, segment.id, block.device, block.kind};
+                     segment.bytes,         segment.id,  block.device,     block.kind};
 }
 
 }  // namespace catenary

@@ -1,9 +1,9 @@
 // Memory: what catMalloc, catMallocHost and ncclMemAlloc give: memory that a peer can be let into.
 //
-// Every block lies in a memfd, and find() tells in which and where, so that the descriptor can be passed
-// to a peer who maps it. Blocks above kPooledBytes have a memfd of their own; smaller ones share a few
-// large sparse ones, because a process may have a thousand descriptors only. Pages cost memory when
-// first touched, and a large block that is freed gives them back at once.
+// Every block lies in a memfd, and find() tells in which and where, so that the descriptor can be
+// passed to a peer who maps it. Blocks above kPooledBytes have a memfd of their own; smaller ones
+// share a few large sparse ones, because a process may have a thousand descriptors only. Pages cost
+// memory when first touched, and a large block that is freed gives them back at once.
 //
 // Threads: any. Nothing waits. Owner: the process; blocks live until freed. Failure: DeviceError,
 // kMemoryAllocation if there is none left, kInvalidValue for a pointer that is not a block.
@@ -28,11 +28,11 @@ enum class MemoryKind : std::uint8_t { kDevice, kHost };
 // Where a block is. `fd` is open, and what is mapped stays the same, until the block is freed.
 struct MemoryBlock {
   std::byte* base;
-  std::size_t bytes;     // as asked for
+  std::size_t bytes;  // as asked for
   int fd;
-  std::uint64_t offset;  // of base in fd
+  std::uint64_t offset;    // of base in fd
   std::uint64_t fd_bytes;  // size of the whole memfd, for check_memfd
-  std::uint64_t fd_id;   // of the memfd, never used twice in a process: peers map each once
+  std::uint64_t fd_id;     // of the memfd, never used twice in a process: peers map each once
   int device;
   MemoryKind kind;
 };

@@ -52,7 +52,8 @@ class LaneTask : public Task, public Job {
     return finished() ? Progress::kDone : Progress::kNone;
   }
   void fail(const std::exception& error) noexcept override {
-    CATENARY_WARN(format("device %d: an operation was dropped: %s", device_.ordinal(), error.what()));
+    CATENARY_WARN(
+        format("device %d: an operation was dropped: %s", device_.ordinal(), error.what()));
   }
   std::span<Doorbell* const> doorbells() override { return {&bell_, 1}; }
 

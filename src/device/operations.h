@@ -1,5 +1,5 @@
-// The tasks that the device itself puts into streams: marks for events, the user's functions, copies
-// and fills. They never fail, unless the system has no thread left for a lane.
+// The tasks that the device itself puts into streams: marks for events, the user's functions,
+// copies and fills. They never fail, unless the system has no thread left for a lane.
 #pragma once
 
 #include <cstddef>

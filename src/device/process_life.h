@@ -1,9 +1,9 @@
-// What fork() and exit() mean to the library's threads. Any thread; only the handler of exit() waits,
-// for a bounded time.
+// What fork() and exit() mean to the library's threads. Any thread; only the handler of exit()
+// waits, for a bounded time.
 //
-// A forked child has none of the parent's threads and may hold any of its locks, so in it everything
-// that would enqueue, wait or allocate throws. At exit the drivers stop before static objects that
-// their tasks may use are destroyed; threads that wait still drive for themselves.
+// A forked child has none of the parent's threads and may hold any of its locks, so in it
+// everything that would enqueue, wait or allocate throws. At exit the drivers stop before static
+// objects that their tasks may use are destroyed; threads that wait still drive for themselves.
 #pragma once
 
 #include <span>

@@ -41,7 +41,8 @@ bool Stream::query() {
 
 void Stream::synchronize() {
   const std::uint64_t target = accepted();
-  drive_until(device_, [this, target] { return finished_.load(std::memory_order_acquire) >= target; });
+  drive_until(device_,
+              [this, target] { return finished_.load(std::memory_order_acquire) >= target; });
 }
 
 }  // namespace catenary

@@ -4,8 +4,8 @@
 // work waits for all earlier work of the device's blocking streams, and their later work waits for
 // it. Streams made non-blocking are exempt.
 //
-// Threads: any. Only synchronize() waits, and it drives. Owner: the device; a destroyed stream lives on
-// until its work is done. Failure: enqueueing throws if memory runs out.
+// Threads: any. Only synchronize() waits, and it drives. Owner: the device; a destroyed stream
+// lives on until its work is done. Failure: enqueueing throws if memory runs out.
 #pragma once
 
 #include <atomic>
@@ -70,11 +70,12 @@ class Stream {
 
   Device& device_;
   const Kind kind_;
-  CUstream_st* handle_ = nullptr;           // null for the default stream; owned by the device
-  RingQueue<Item> items_;                   // under the drive lock
+  CUstream_st* handle_ = nullptr;  // null for the default stream; owned by the device
+  RingQueue<Item> items_;          // under the drive lock
 
-  // Tasks ever enqueued: two counts, each written under a lock of its own and never falling, so that
-  // the usual way needs no further atomic operation; and tasks ever done, under the drive lock.
+  // Tasks ever enqueued: two counts, each written under a lock of its own and never falling, so
+  // that the usual way needs no further atomic operation; and tasks ever done, under the drive
+  // lock.
   std::uint64_t accepted() const noexcept {
     return direct_.load(std::memory_order_acquire) + inboxed_.load(std::memory_order_acquire);
   }

@@ -1,8 +1,9 @@
 // WaitPolicy: how a thread spends its time while nothing moves.
 //
 // First a few pauses, which keep the core; then yields, which lend it; then sleep. How many of each
-// follows from how many ranks share the cores: with a core per rank a longer look is free, with more
-// ranks than cores every pause is stolen from a rank that has work. Any thread; Backoff belongs to one.
+// follows from how many ranks share the cores: with a core per rank a longer look is free, with
+// more ranks than cores every pause is stolen from a rank that has work. Any thread; Backoff
+// belongs to one.
 #pragma once
 
 #include <algorithm>
@@ -21,10 +22,11 @@ struct WaitPolicy {
   int pauses;
   int yields;
 
-  // A pause takes about 25 ns and a yield about 0.5 us: some 200 us with a core per rank, and with
-  // fewer cores just enough to let the others pass by.
+  // Just enough to let the others pass by.
+  static constexpr WaitPolicy lean() noexcept { return {16, 50}; }
+  // With a core per rank, some 200 us: a pause takes about 25 ns and a yield about 0.5 us.
   static constexpr WaitPolicy for_ranks(int ranks, int cores) noexcept {
-    return ranks > cores ? WaitPolicy{16, 50} : WaitPolicy{300, 400};
+    return ranks > cores ? lean() : WaitPolicy{300, 400};
   }
 };
 

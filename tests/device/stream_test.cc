@@ -58,9 +58,8 @@ TEST(Stream, is_not_held_up_by_a_stuck_task_on_another) {
   std::atomic<bool> open{false};
   stuck.enqueue(task_until([&] { return open.load(); }, &device.doorbell()));
   int polls = 0;
-  other.enqueue(TaskPtr(new TestTask([&] {
-    return ++polls < 5 ? Task::Progress::kSome : Task::Progress::kDone;
-  })));
+  other.enqueue(TaskPtr(
+      new TestTask([&] { return ++polls < 5 ? Task::Progress::kSome : Task::Progress::kDone; })));
   other.synchronize();
   EXPECT_EQ(polls, 5);
   EXPECT_FALSE(stuck.idle());
@@ -71,7 +70,8 @@ TEST(Stream, is_not_held_up_by_a_stuck_task_on_another) {
 TEST(Stream, tells_a_task_that_throws_and_goes_on) {
   Stream& stream = fresh_device().default_stream();
   std::string told;
-  auto* task = new TestTask([]() -> Task::Progress { throw_error(ErrorCode::kRemote, "peer 3 died"); });
+  auto* task =
+      new TestTask([]() -> Task::Progress { throw_error(ErrorCode::kRemote, "peer 3 died"); });
   task->on_fail = [&](const std::string& message) { told = message; };
   stream.enqueue(TaskPtr(task));
   bool ran = false;
@@ -163,7 +163,8 @@ TEST(DefaultStream, waits_for_earlier_work_of_blocking_streams_only) {
   EXPECT_FALSE(exempt.idle());
 
   std::atomic<bool> default_open{false};
-  device.default_stream().enqueue(task_until([&] { return default_open.load(); }, &device.doorbell()));
+  device.default_stream().enqueue(
+      task_until([&] { return default_open.load(); }, &device.doorbell()));
   blocking.enqueue(task_of([&] { later_ran = true; }));
   EXPECT_FALSE(later_ran);
   default_open = true;
@@ -177,8 +178,10 @@ TEST(StreamHandle, garbage_is_told_apart) {
   Device& device = fresh_device();
   int something = 0;
   EXPECT_EQ(stream_from_handle(nullptr, device), &device.default_stream());
-  EXPECT_EQ(stream_from_handle(reinterpret_cast<CUstream_st*>(1), device), &device.default_stream());
-  EXPECT_EQ(stream_from_handle(reinterpret_cast<CUstream_st*>(2), device), &device.default_stream());
+  EXPECT_EQ(stream_from_handle(reinterpret_cast<CUstream_st*>(1), device),
+            &device.default_stream());
+  EXPECT_EQ(stream_from_handle(reinterpret_cast<CUstream_st*>(2), device),
+            &device.default_stream());
   EXPECT_EQ(stream_from_handle(reinterpret_cast<CUstream_st*>(3), device), nullptr);
   EXPECT_EQ(stream_from_handle(reinterpret_cast<CUstream_st*>(&something), device), nullptr);
   Stream& stream = device.create_stream(false);

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/transport/rank_group.h"
+#include "tests/transport/attached_ranks.h"
 
 namespace catenary::test {
 

@@ -13,7 +13,7 @@
 #include "src/base/error.h"
 #include "src/base/mapping.h"
 #include "src/bootstrap/handshake.h"
-#include "tests/transport/rank_group.h"
+#include "tests/transport/attached_ranks.h"
 #include "transports/shm/address.h"
 #include "transports/shm/attach.h"
 #include "transports/shm/transport.h"

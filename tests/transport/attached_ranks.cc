@@ -1,4 +1,4 @@
-#include "tests/transport/rank_group.h"
+#include "tests/transport/attached_ranks.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -239,6 +239,7 @@ std::array<std::byte, 32> random_test_key() {
 void run_ranks(const Variant& variant, int nranks, const RankBody& body) {
   const SharedBlock block;
   block->key = random_test_key();
+  block->config.socket_ifname = "=lo";
   if (variant.run_as == RunAs::kThreads) {
     run_threads(*block, variant, nranks, body);
   } else {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "src/transport/faulty_transport.h"
@@ -28,6 +29,8 @@ struct Variant {
 
   bool is_faulty() const { return faults.delays_in_1000 != 0; }
 };
+
+inline void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
 
 struct GroupBlock;
 
