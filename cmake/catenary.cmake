@@ -1,13 +1,20 @@
 # How rooms, tests and tools are declared, each in one line.
 
+# Apart from our other options, because the C programs of the tests and examples need it as well.
+add_library(catenary_sanitizers INTERFACE)
+if(CATENARY_SANITIZE)
+  target_compile_options(catenary_sanitizers INTERFACE
+    -fsanitize=${CATENARY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(catenary_sanitizers INTERFACE -fsanitize=${CATENARY_SANITIZE})
+endif()
+
 add_library(catenary_options INTERFACE)
+target_link_libraries(catenary_options INTERFACE catenary_sanitizers)
 target_include_directories(catenary_options INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(catenary_options INTERFACE
-  -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Werror -fvisibility=hidden -ffp-contract=off)
-if(CATENARY_SANITIZE)
-  target_compile_options(catenary_options INTERFACE
-    -fsanitize=${CATENARY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
-  target_link_options(catenary_options INTERFACE -fsanitize=${CATENARY_SANITIZE})
+  -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -fvisibility=hidden -ffp-contract=off)
+if(CATENARY_WERROR)
+  target_compile_options(catenary_options INTERFACE -Werror)
 endif()
 
 # catenary_room(<name> SOURCES a.cc ... [DEPENDS other_room ...])

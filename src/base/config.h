@@ -27,7 +27,7 @@ struct Config {
   std::int64_t init_timeout_s = 120;     // CATENARY_INIT_TIMEOUT
   // Communicators.
   std::int64_t comm_blocking = -1;       // NCCL_COMM_BLOCKING
-  std::int64_t stall_report_s = 10;      // CATENARY_STALL_TIMEOUT
+  std::int64_t stall_report_s = 5;         // CATENARY_STALL_TIMEOUT
   std::string algorithm = "";            // CATENARY_ALGO
   // Transports.
   std::string transports = "";           // CATENARY_TRANSPORTS

@@ -173,6 +173,10 @@ void log_warn(const char* file, int line, const char* function, const std::strin
                    slash != nullptr ? slash + 1 : file, line, function, message.c_str()));
 }
 
+void log_notice(int device, const std::string& message) {
+  if (the_log().level >= LogLevel::kWarn) the_log().write(prefix(device) + "NCCL WARN " + message + "\n");
+}
+
 const char* last_error_text() { return the_log().last_error; }
 
 }  // namespace catenary

@@ -36,6 +36,9 @@ void log_version(const std::string& message);
 void log_warn(const char* file, int line, const char* function, const std::string& message);
 #define CATENARY_WARN(message) ::catenary::log_warn(__FILE__, __LINE__, __func__, (message))
 
+// Prints one line at WARN and above, without making it the last error.
+void log_notice(int device, const std::string& message);
+
 // The text of the newest warning of the process, "" before the first. The pointer stays valid; the
 // text may be overwritten by a later warning.
 const char* last_error_text();

@@ -17,19 +17,19 @@ Key direction_key(const Key& session_key, Side sender) {
 
 }  // namespace
 
-Channel::Channel(UnsharedFd fd, const Key& session_key, Side side)
+ControlChannel::ControlChannel(UnsharedFd fd, const Key& session_key, Side side)
     : fd_(std::move(fd)),
       send_key_(direction_key(session_key, side)),
       receive_key_(direction_key(session_key,
                                  side == Side::kInitiator ? Side::kAcceptor : Side::kInitiator)) {}
 
-void Channel::send(std::shared_ptr<const Frame> frame) {
+void ControlChannel::send(std::shared_ptr<const Frame> frame) {
   if (broken_) return;
   queue_.push_back(std::move(frame));
   flush();
 }
 
-bool Channel::flush() {
+bool ControlChannel::flush() {
   while (!broken_) {
     if (written_ == writing_.size()) {
       if (queue_.empty()) return true;
@@ -52,7 +52,7 @@ bool Channel::flush() {
   return true;
 }
 
-std::optional<Frame> Channel::receive() {
+std::optional<Frame> ControlChannel::receive() {
   while (true) {
     if (std::optional<Frame> frame = next_buffered()) return frame;
     if (broken_) return std::nullopt;
@@ -72,7 +72,7 @@ std::optional<Frame> Channel::receive() {
   }
 }
 
-std::optional<Frame> Channel::next_buffered() {
+std::optional<Frame> ControlChannel::next_buffered() {
   if (incoming_.size() < kFrameHeaderBytes) return std::nullopt;
   const std::optional<FrameHeader> header =
       parse_frame_header(ByteView(incoming_).first(kFrameHeaderBytes));
@@ -91,7 +91,7 @@ std::optional<Frame> Channel::next_buffered() {
   return frame;
 }
 
-void Channel::break_off(std::string reason, bool closed) {
+void ControlChannel::break_off(std::string reason, bool closed) {
   incoming_.clear();
   broken_ = std::move(reason);
   closed_ = closed;

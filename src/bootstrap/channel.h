@@ -1,4 +1,4 @@
-// Channel: authenticated frames over a stream socket whose two ends have proven themselves.
+// ControlChannel: authenticated frames over a stream socket whose two ends have proven themselves.
 //
 // Nothing here waits. send() queues and flush() writes what the socket takes, so a peer that does
 // not read costs memory for queued frames (shared between channels where they are the same), and
@@ -18,10 +18,10 @@
 
 namespace catenary {
 
-class Channel {
+class ControlChannel {
  public:
   // `session_key` from the handshake on this socket.
-  Channel(UnsharedFd fd, const Key& session_key, Side side);
+  ControlChannel(UnsharedFd fd, const Key& session_key, Side side);
 
   int fd() const noexcept { return fd_.get(); }
 

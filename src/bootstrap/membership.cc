@@ -21,8 +21,8 @@ JoinMessage join_message(int rank, int nranks) {
   return {library_version(), rank, nranks, ProcessName::mine()};
 }
 
-Channel approach(const Rendezvous& rendezvous, int rank, int nranks, const Wait& wait,
-                 const Config& config) {
+ControlChannel approach(const Rendezvous& rendezvous, int rank, int nranks, const Wait& wait,
+                        const Config& config) {
   check_rank(rank, nranks);
   return reach_root(rendezvous, rank, wait, config);
 }

@@ -28,15 +28,15 @@ class Approach {
   Approach(const Rendezvous& rendezvous, int rank, const Wait& wait, const Config& config)
       : rendezvous_(rendezvous), rank_(rank), wait_(wait), config_(config) {}
 
-  Channel channel() {
+  ControlChannel channel() {
     for (int pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
-      if (std::optional<Channel> channel = attempt()) return std::move(*channel);
+      if (std::optional<ControlChannel> channel = attempt()) return std::move(*channel);
       give_up_or_pause(pause_ms);
     }
   }
 
  private:
-  std::optional<Channel> attempt() {
+  std::optional<ControlChannel> attempt() {
     if (rank_ == 0 && rendezvous_.fixed_address) start_root();
     const Wait wait = {Deadline::after_ms(wait_.deadline.remaining_ms(kOneHandshakeMs)),
                        wait_.cancelled};
@@ -53,7 +53,7 @@ class Approach {
       UnsharedFd fd(std::move(connection.fd));
       const Key session_key =
           prove_both(fd.get(), rendezvous_.secret, Side::kInitiator, kControlPurpose, wait);
-      return Channel(std::move(fd), session_key, Side::kInitiator);
+      return ControlChannel(std::move(fd), session_key, Side::kInitiator);
     } catch (const Error& error) {
       // One attempt has failed; whether that is the end is for the caller to say.
       if (wait_.is_cancelled()) throw;
@@ -111,7 +111,8 @@ class Approach {
 
 }  // namespace
 
-Channel reach_root(const Rendezvous& rendezvous, int rank, const Wait& wait, const Config& config) {
+ControlChannel reach_root(const Rendezvous& rendezvous, int rank, const Wait& wait,
+                          const Config& config) {
   return Approach(rendezvous, rank, wait, config).channel();
 }
 

@@ -1,8 +1,9 @@
 // How a member gets its control connection: tries until the root is there and has proven itself.
 //
-// Waits, until the deadline at most. For rank 0 of a fixed address (NCCL_COMM_ID) it starts the root
-// service, or finds the one of another process of the job. Throws Error: kSystem if the root cannot
-// be reached, kRemote if it keeps refusing us or cannot prove itself, kInvalidUsage when cancelled.
+// Waits, until the deadline at most. For rank 0 of a fixed address (NCCL_COMM_ID) it starts the
+// root service, or finds the one of another process of the job. Throws Error: kSystem if the root
+// cannot be reached, kRemote if it keeps refusing us or cannot prove itself, kInvalidUsage when
+// cancelled.
 #pragma once
 
 #include "src/base/clock.h"
@@ -12,6 +13,7 @@
 
 namespace catenary {
 
-Channel reach_root(const Rendezvous& rendezvous, int rank, const Wait& wait, const Config& config);
+ControlChannel reach_root(const Rendezvous& rendezvous, int rank, const Wait& wait,
+                          const Config& config);
 
 }  // namespace catenary

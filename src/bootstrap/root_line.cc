@@ -18,7 +18,7 @@ std::string seconds(std::int64_t ns) {
 
 }  // namespace
 
-RootLine::RootLine(Channel channel, const JoinMessage& join, const std::string& root_address)
+RootLine::RootLine(ControlChannel channel, const JoinMessage& join, const std::string& root_address)
     : join_(join), root_address_(root_address), channel_(std::move(channel)) {
   channel_->send(join_.encode());
 }

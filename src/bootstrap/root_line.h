@@ -23,7 +23,7 @@ namespace catenary {
 class RootLine {
  public:
   // Joins as `join` says.
-  RootLine(Channel channel, const JoinMessage& join, const std::string& root_address);
+  RootLine(ControlChannel channel, const JoinMessage& join, const std::string& root_address);
   ~RootLine() { goodbye(); }
   RootLine(const RootLine&) = delete;
   RootLine& operator=(const RootLine&) = delete;
@@ -60,8 +60,8 @@ class RootLine {
 
   // Guarded by mutex_.
   std::mutex mutex_;
-  std::optional<Channel> channel_;  // empty once the root or we have left
-  int waiting_ = 0;                 // threads in wait_for: they receive, others need not
+  std::optional<ControlChannel> channel_;  // empty once the root or we have left
+  int waiting_ = 0;                        // threads in wait_for: they receive, others need not
   bool left_ = false;
   std::optional<Error> fault_;
   bool fault_is_shared_ = false;  // the others know it, or learn it from the root

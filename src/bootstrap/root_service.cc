@@ -239,7 +239,7 @@ void RootService::attend(std::uint64_t token) {
     if (progress == Caller::Progress::kRefused) return drop(token);
     const Key session_key = guest.caller->session_key();
     guest.channel =
-        std::make_unique<Channel>(guest.caller->release(), session_key, Side::kAcceptor);
+        std::make_unique<ControlChannel>(guest.caller->release(), session_key, Side::kAcceptor);
     guest.caller.reset();
     guest.deadline = Deadline::after_ms(kCallerPatienceMs);
     std::erase(guest.desk->strangers, token);

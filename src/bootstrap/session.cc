@@ -11,7 +11,7 @@ std::string Session::name(int rank) const {
   return format("rank %d (%s)", rank, at(rank).process.text().c_str());
 }
 
-bool Session::join(Channel& channel, const JoinMessage& join) {
+bool Session::join(ControlChannel& channel, const JoinMessage& join) {
   if (const std::string text = objection(join); !text.empty()) {
     fail(ErrorCode::kInvalidArgument, text);
   }
@@ -57,7 +57,7 @@ std::string Session::objection(const JoinMessage& join) const {
                 newcomer.c_str(), join.nranks, nranks());
 }
 
-void Session::refuse_duplicate(Channel& channel, const JoinMessage& join) {
+void Session::refuse_duplicate(ControlChannel& channel, const JoinMessage& join) {
   fail(ErrorCode::kInvalidArgument,
        format("two processes claim rank %d: %s and %s", join.rank,
               at(join.rank).process.text().c_str(), join.process.text().c_str()));

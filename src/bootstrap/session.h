@@ -29,9 +29,9 @@ class Session {
   const ProcessName& process_of(int rank) const { return at(rank).process; }
 
   // A newcomer. Returns whether it now is the member `join.rank`; if not, it was told why.
-  bool join(Channel& channel, const JoinMessage& join);
+  bool join(ControlChannel& channel, const JoinMessage& join);
   // A second process claims a rank that is already here: an error for everyone.
-  void refuse_duplicate(Channel& channel, const JoinMessage& join);
+  void refuse_duplicate(ControlChannel& channel, const JoinMessage& join);
 
   // A frame of a member. False: it makes no sense, the connection should end.
   bool receive(int rank, const Frame& frame);
@@ -47,7 +47,7 @@ class Session {
   enum class State { kAwaited, kHere, kLeft, kLost };
   struct Member {
     State state = State::kAwaited;
-    Channel* channel = nullptr;  // null once lost
+    ControlChannel* channel = nullptr;  // null once lost
     ProcessName process;
     std::optional<Bytes> part;  // of the all-gather that is going on
     bool with_root = false;     // lives in this process

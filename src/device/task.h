@@ -1,14 +1,15 @@
 // Task: one operation on a stream that advances without ever waiting.
 //
 // Threads: poll(), check() and fail() are called by whoever drives the device, one thread at a time
-// (under the device's drive lock). Waiting: nothing waits. Owner: the stream, from enqueue until the
-// task is done; then it is recycled. Failure: poll() and check() may throw; the executor then calls
-// fail() and treats the task as done, so a stream always completes.
+// (under the device's drive lock). Waiting: nothing waits. Owner: the stream, from enqueue until
+// the task is done; then it is recycled. Failure: poll() and check() may throw; the executor then
+// calls fail() and treats the task as done, so a stream always completes.
 #pragma once
 
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <span>
 
 #include "src/base/doorbell.h"
 
@@ -30,8 +31,9 @@ class Task {
   // poll() or check() threw, or the stream is being torn down. Never throws.
   virtual void fail(const std::exception& error) noexcept = 0;
 
-  // What rings when poll() may get further. Null: nothing does, poll again soon.
-  virtual Doorbell* doorbell() { return nullptr; }
+  // What rings when poll() may get further. Empty: nothing does, poll again soon. Threads may still
+  // sleep on one when the task is done; see Device::quiesce_doorbells().
+  virtual std::span<Doorbell* const> doorbells() { return {}; }
 
   // Called instead of delete, so that pools can keep their tasks.
   virtual void recycle() noexcept { delete this; }

@@ -1,9 +1,9 @@
 // The seam between communication and wires.
 //
-// A link is a one-way ring of equal slots to or from one peer. Four verbs, none of which waits: "not
-// yet" is an empty span, never an error. A Transport makes links to the peers it reaches. The engine
-// reduces from a peer's slot straight into the next peer's slot, so spans must stay valid from
-// try_acquire to commit and from try_peek to release.
+// A link is a one-way ring of equal slots to or from one peer. Four verbs, none of which waits:
+// "not yet" is an empty span, never an error. A Transport makes links to the peers it reaches. The
+// engine reduces from a peer's slot straight into the next peer's slot, so spans must stay valid
+// from try_acquire to commit and from try_peek to release.
 //
 // Threads: a link is used by one thread at a time (its device's driver); different links of one
 // transport may be used by different threads at once. Waiting: only attach() waits, and only until
@@ -77,8 +77,8 @@ class Transport {
   // Whether a peer with that address could be reached. Symmetric; looks at the addresses only.
   virtual bool reaches(ByteView peer_address) const = 0;
   // Called once by every rank, with the addresses of all ranks in order: proves by really attaching
-  // which of the peers that reaches() allows are there. May wait. One entry per rank, true if proven.
-  // A peer that cannot be attached is an answer, not an error.
+  // which of the peers that reaches() allows are there. May wait. One entry per rank, true if
+  // proven. A peer that cannot be attached is an answer, not an error.
   virtual std::vector<bool> attach(std::span<const Bytes> addresses, const Wait& wait) = 0;
 
   // After attach(), for proven peers. Both ends of a link are made independently and never wait for
@@ -86,10 +86,14 @@ class Transport {
   virtual std::unique_ptr<SendLink> connect(const LinkSpec& spec) = 0;
   virtual std::unique_ptr<RecvLink> listen(const LinkSpec& spec) = 0;
 
+  // Whether the peers it reaches run on this machine, and so compete with us for its cores.
+  virtual bool shares_memory() const = 0;
+
   // The bell that peers ring when they commit to us or release our slots. Null: nobody rings, and
   // links must be polled.
   virtual Doorbell* doorbell() = 0;
-  // Moves bytes that need moving (sockets, completion queues). Never waits. Any one thread at a time.
+  // Moves bytes that need moving (sockets, completion queues). Never waits. Any one thread at a
+  // time.
   virtual void poll() {}
 };
 

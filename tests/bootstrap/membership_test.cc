@@ -116,7 +116,7 @@ TEST(Join, another_version_of_the_library_is_an_error_for_everyone) {
     UnsharedFd fd(std::move(connection.fd));
     const Key key =
         prove_both(fd.get(), rendezvous.secret, Side::kInitiator, kControlPurpose, within_ms(1000));
-    RootLine line(Channel(std::move(fd), key, Side::kInitiator),
+    RootLine line(ControlChannel(std::move(fd), key, Side::kInitiator),
                   {library_version() + 1, 1, 2, ProcessName::mine()}, "");
     line.wait_for([] { return false; }, within_ms(5000), "a refusal");
   });

@@ -1,0 +1,39 @@
+# cmake --install: the library, its headers, and a CMake package and a pkg-config file to find them by.
+#
+# Programs written for NCCL include CUDA's headers; ours for them lie apart in include/cuda_compat, so
+# that who has CUDA never gets them by accident: link catenary::cuda_compat to have them.
+
+include(CMakePackageConfigHelpers)
+
+if(NOT TARGET cuda_compat)
+  add_library(cuda_compat INTERFACE)
+  target_include_directories(cuda_compat INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include/cuda_compat>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/cuda_compat>)
+  target_link_libraries(cuda_compat INTERFACE nccl)
+endif()
+
+install(TARGETS nccl cuda_compat EXPORT catenary_targets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES include/nccl.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY include/catenary include/cuda_compat DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h")
+
+set(catenary_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/catenary)
+install(EXPORT catenary_targets FILE catenary-targets.cmake NAMESPACE catenary::
+  DESTINATION ${catenary_package_dir})
+configure_package_config_file(cmake/catenary-config.cmake.in catenary-config.cmake
+  INSTALL_DESTINATION ${catenary_package_dir})
+write_basic_package_version_file(catenary-config-version.cmake COMPATIBILITY SameMajorVersion)
+install(FILES
+  ${CMAKE_CURRENT_BINARY_DIR}/catenary-config.cmake
+  ${CMAKE_CURRENT_BINARY_DIR}/catenary-config-version.cmake
+  DESTINATION ${catenary_package_dir})
+
+# Its name is catenary.pc and not nccl.pc: NVIDIA's package owns that name, and both may be installed.
+# Paths in it are relative to where it lies, so an installed tree may be moved.
+file(RELATIVE_PATH catenary_pc_to_prefix
+  ${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(cmake/catenary.pc.in catenary.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/catenary.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

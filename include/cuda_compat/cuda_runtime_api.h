@@ -1,0 +1,297 @@
+/*
+ * The CUDA runtime, as far as programs without kernels use it, on Catenary's simulated devices.
+ *
+ * Put include/cuda_compat before anything else on the include path, and such a program builds with
+ * a plain C or C++ compiler. All memory is host memory, so the kinds of copies are all the same.
+ * What cannot work here (kernels, graphs, handles for other processes) returns
+ * cudaErrorNotSupported; nothing pretends.
+ */
+#ifndef CATENARY_CUDA_COMPAT_CUDA_RUNTIME_API_H_
+#define CATENARY_CUDA_COMPAT_CUDA_RUNTIME_API_H_
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../catenary/device.h"
+#include "driver_types.h"
+
+#define CUDART_VERSION 12020
+
+/* ---- Errors. ---- */
+
+static inline cudaError_t catenaryToCuda(catError_t error) { return (cudaError_t)error; }
+
+static inline cudaError_t catenaryFail(cudaError_t error) {
+  return catenaryToCuda(catSetLastError((catError_t)error));
+}
+
+static inline cudaError_t cudaGetLastError(void) { return catenaryToCuda(catGetLastError()); }
+static inline cudaError_t cudaPeekAtLastError(void) { return catenaryToCuda(catPeekAtLastError()); }
+static inline const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorInvalidMemcpyDirection ? "invalid copy direction for memcpy"
+                                                  : catGetErrorString((catError_t)error);
+}
+static inline const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess: return "cudaSuccess";
+    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorInitializationError: return "cudaErrorInitializationError";
+    case cudaErrorInvalidMemcpyDirection: return "cudaErrorInvalidMemcpyDirection";
+    case cudaErrorNoDevice: return "cudaErrorNoDevice";
+    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
+    case cudaErrorOperatingSystem: return "cudaErrorOperatingSystem";
+    case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
+    case cudaErrorNotReady: return "cudaErrorNotReady";
+    case cudaErrorNotPermitted: return "cudaErrorNotPermitted";
+    case cudaErrorNotSupported: return "cudaErrorNotSupported";
+    case cudaErrorUnknown: return "cudaErrorUnknown";
+    default: return "unrecognized error code";
+  }
+}
+
+/* ---- Versions. ---- */
+
+static inline cudaError_t cudaRuntimeGetVersion(int* version) {
+  if (version == NULL) return catenaryFail(cudaErrorInvalidValue);
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+static inline cudaError_t cudaDriverGetVersion(int* version) {
+  return cudaRuntimeGetVersion(version);
+}
+
+/* ---- Devices. ---- */
+
+static inline cudaError_t cudaGetDeviceCount(int* count) {
+  return catenaryToCuda(catGetDeviceCount(count));
+}
+static inline cudaError_t cudaSetDevice(int device) { return catenaryToCuda(catSetDevice(device)); }
+static inline cudaError_t cudaGetDevice(int* device) {
+  return catenaryToCuda(catGetDevice(device));
+}
+/* Flags choose how to wait; the library sees to that itself. */
+static inline cudaError_t cudaSetDeviceFlags(unsigned int flags) {
+  return flags <= 0x1f ? cudaSuccess : catenaryFail(cudaErrorInvalidValue);
+}
+static inline cudaError_t cudaDeviceSynchronize(void) {
+  return catenaryToCuda(catDeviceSynchronize());
+}
+static inline cudaError_t cudaDeviceReset(void) { return catenaryToCuda(catDeviceReset()); }
+
+/* 9.0, so that programs which ask before they use bf16 and fp8 do use them. */
+#define CATENARY_COMPUTE_CAPABILITY_MAJOR 9
+#define CATENARY_COMPUTE_CAPABILITY_MINOR 0
+
+static inline cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* prop, int device) {
+  catDeviceProperties known;
+  const cudaError_t error = catenaryToCuda(catGetDeviceProperties(&known, device));
+  if (error != cudaSuccess) return error;
+  if (prop == NULL) return catenaryFail(cudaErrorInvalidValue);
+  memset(prop, 0, sizeof *prop);
+  memcpy(prop->name, known.name, sizeof prop->name);
+  memcpy(prop->uuid.bytes, &device, sizeof device);
+  prop->totalGlobalMem = known.totalGlobalMem;
+  prop->warpSize = 1;
+  prop->maxThreadsPerBlock = 1;
+  prop->major = CATENARY_COMPUTE_CAPABILITY_MAJOR;
+  prop->minor = CATENARY_COMPUTE_CAPABILITY_MINOR;
+  prop->multiProcessorCount = known.multiProcessorCount;
+  prop->integrated = 1;
+  prop->canMapHostMemory = 1;
+  prop->pciBusID = known.pciBusID;
+  prop->pciDeviceID = known.pciDeviceID;
+  prop->pciDomainID = known.pciDomainID;
+  prop->asyncEngineCount = 1;
+  prop->unifiedAddressing = 1;
+  prop->managedMemory = 1;
+  prop->pageableMemoryAccess = 1;
+  prop->concurrentManagedAccess = 1;
+  return cudaSuccess;
+}
+
+static inline cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attr, int device) {
+  struct cudaDeviceProp prop;
+  const cudaError_t error = cudaGetDeviceProperties(&prop, device);
+  if (error != cudaSuccess) return error;
+  if (value == NULL) return catenaryFail(cudaErrorInvalidValue);
+  switch (attr) {
+    case cudaDevAttrMaxThreadsPerBlock: *value = prop.maxThreadsPerBlock; break;
+    case cudaDevAttrWarpSize: *value = prop.warpSize; break;
+    case cudaDevAttrMultiProcessorCount: *value = prop.multiProcessorCount; break;
+    case cudaDevAttrIntegrated: *value = prop.integrated; break;
+    case cudaDevAttrCanMapHostMemory: *value = prop.canMapHostMemory; break;
+    case cudaDevAttrComputeMode: *value = prop.computeMode; break;
+    case cudaDevAttrConcurrentKernels: *value = prop.concurrentKernels; break;
+    case cudaDevAttrPciBusId: *value = prop.pciBusID; break;
+    case cudaDevAttrPciDeviceId: *value = prop.pciDeviceID; break;
+    case cudaDevAttrAsyncEngineCount: *value = prop.asyncEngineCount; break;
+    case cudaDevAttrUnifiedAddressing: *value = prop.unifiedAddressing; break;
+    case cudaDevAttrPciDomainId: *value = prop.pciDomainID; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = prop.major; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = prop.minor; break;
+    case cudaDevAttrStreamPrioritiesSupported: *value = prop.streamPrioritiesSupported; break;
+    case cudaDevAttrManagedMemory: *value = prop.managedMemory; break;
+    case cudaDevAttrPageableMemoryAccess: *value = prop.pageableMemoryAccess; break;
+    case cudaDevAttrConcurrentManagedAccess: *value = prop.concurrentManagedAccess; break;
+    case cudaDevAttrCooperativeLaunch: *value = prop.cooperativeLaunch; break;
+    case cudaDevAttrMemoryPoolsSupported: *value = 0; break;
+    default: return catenaryFail(cudaErrorInvalidValue);
+  }
+  return cudaSuccess;
+}
+
+static inline cudaError_t cudaDeviceGetPCIBusId(char* id, int capacity, int device) {
+  catDeviceProperties known;
+  const cudaError_t error = catenaryToCuda(catGetDeviceProperties(&known, device));
+  if (error != cudaSuccess) return error;
+  if (id == NULL || capacity < 13) return catenaryFail(cudaErrorInvalidValue);
+  snprintf(id, (size_t)capacity, "%04x:%02x:%02x.0", (unsigned)known.pciDomainID & 0xffffu,
+           (unsigned)known.pciBusID & 0xffu, (unsigned)known.pciDeviceID & 0xffu);
+  return cudaSuccess;
+}
+
+static inline cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* id) {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) return error;
+  if (device == NULL || id == NULL) return catenaryFail(cudaErrorInvalidValue);
+  for (int i = 0; i < count; ++i) {
+    char known[16];
+    if (cudaDeviceGetPCIBusId(known, (int)sizeof known, i) != cudaSuccess) continue;
+    if (strcmp(known, id) != 0) continue;
+    *device = i;
+    return cudaSuccess;
+  }
+  return catenaryFail(cudaErrorInvalidDevice);
+}
+
+/* All devices of a process share its memory. */
+static inline cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  if (can == NULL) return catenaryFail(cudaErrorInvalidValue);
+  *can = device != peer;
+  return cudaSuccess;
+}
+static inline cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
+  return peer >= 0 && flags == 0 ? cudaSuccess : catenaryFail(cudaErrorInvalidValue);
+}
+static inline cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+  return peer >= 0 ? cudaSuccess : catenaryFail(cudaErrorInvalidDevice);
+}
+static inline cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  if (least != NULL) *least = 0;
+  if (greatest != NULL) *greatest = 0;
+  return cudaSuccess;
+}
+
+/* ---- Streams. ---- */
+
+static inline cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  return catenaryToCuda(catStreamCreate(stream));
+}
+static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
+  return catenaryToCuda(catStreamCreateWithFlags(stream, flags));
+}
+/* There is one priority, see cudaDeviceGetStreamPriorityRange; CUDA clamps others too. */
+static inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags,
+                                                       int priority) {
+  (void)priority;
+  return cudaStreamCreateWithFlags(stream, flags);
+}
+static inline cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+  unsigned int flags = 0;
+  if (priority == NULL) return catenaryFail(cudaErrorInvalidValue);
+  *priority = 0;
+  return catenaryToCuda(catStreamGetFlags(stream, &flags));
+}
+static inline cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int* flags) {
+  return catenaryToCuda(catStreamGetFlags(stream, flags));
+}
+static inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return catenaryToCuda(catStreamDestroy(stream));
+}
+static inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return catenaryToCuda(catStreamSynchronize(stream));
+}
+static inline cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  return catenaryToCuda(catStreamQuery(stream));
+}
+static inline cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* userData) {
+  return catenaryToCuda(catLaunchHostFunc(stream, fn, userData));
+}
+
+typedef struct catenaryCallback {
+  cudaStream_t stream;
+  cudaStreamCallback_t callback;
+  void* user_data;
+} catenaryCallback;
+static inline void catenaryRunCallback(void* data) {
+  const catenaryCallback call = *(catenaryCallback*)data;
+  free(data);
+  call.callback(call.stream, cudaSuccess, call.user_data);
+}
+static inline cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
+                                                void* userData, unsigned int flags) {
+  catenaryCallback* call;
+  cudaError_t error;
+  if (callback == NULL || flags != 0) return catenaryFail(cudaErrorInvalidValue);
+  call = (catenaryCallback*)malloc(sizeof *call);
+  if (call == NULL) return catenaryFail(cudaErrorMemoryAllocation);
+  call->stream = stream;
+  call->callback = callback;
+  call->user_data = userData;
+  error = cudaLaunchHostFunc(stream, catenaryRunCallback, call);
+  if (error != cudaSuccess) free(call);
+  return error;
+}
+
+/* ---- Events. ---- */
+
+static inline cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return catenaryToCuda(catEventCreate(event));
+}
+static inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
+  if ((flags & cudaEventInterprocess) != 0) return catenaryFail(cudaErrorNotSupported);
+  return catenaryToCuda(catEventCreateWithFlags(event, flags));
+}
+static inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  return catenaryToCuda(catEventDestroy(event));
+}
+static inline cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return catenaryToCuda(catEventQuery(event));
+}
+static inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return catenaryToCuda(catEventSynchronize(event));
+}
+static inline cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
+  return catenaryToCuda(catEventElapsedTime(ms, start, end));
+}
+
+/* ---- Calls whose last arguments have defaults in C++. ---- */
+
+#ifdef __cplusplus
+#define CATENARY_DEFAULT(value) = value
+#else
+#define CATENARY_DEFAULT(value)
+#endif
+
+static inline cudaError_t cudaEventRecord(cudaEvent_t event,
+                                          cudaStream_t stream CATENARY_DEFAULT(0)) {
+  return catenaryToCuda(catEventRecord(event, stream));
+}
+static inline cudaError_t cudaEventRecordWithFlags(cudaEvent_t event,
+                                                   cudaStream_t stream CATENARY_DEFAULT(0),
+                                                   unsigned int flags CATENARY_DEFAULT(0)) {
+  if (flags != cudaEventRecordDefault) return catenaryFail(cudaErrorNotSupported);
+  return cudaEventRecord(event, stream);
+}
+static inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
+                                              unsigned int flags CATENARY_DEFAULT(0)) {
+  return catenaryToCuda(catStreamWaitEvent(stream, event, flags));
+}
+
+#include "cuda_memory_compat.h"
+#include "cuda_unsupported_compat.h"
+
+#endif /* CATENARY_CUDA_COMPAT_CUDA_RUNTIME_API_H_ */

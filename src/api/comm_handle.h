@@ -1,0 +1,76 @@
+// What an ncclComm_t points to: a communicator, how far its making or ending has come, and who is
+// inside a call.
+//
+// Handles are never freed, so that a stale one gives an error and not a crash; what they hold is.
+// Threads: any. Waiting: ending waits for calls of other threads to leave, which abort makes them do.
+// Failure: CommCall throws kInvalidArgument for a handle that is null, garbage, ended or not ready.
+#pragma once
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "nccl.h"
+#include "src/comm/communicator.h"
+
+namespace catenary {
+
+// What was announced with ncclCommRegister or ncclCommWindowRegister.
+struct Registration {
+  void* base;
+  std::size_t bytes;
+};
+
+}  // namespace catenary
+
+struct ncclComm {
+  static constexpr std::uint64_t kAlive = 0x636174656e617279;  // "catenary"
+  static constexpr std::uint64_t kEnded = 0x656e646564636f6d;
+
+  std::atomic<std::uint64_t> magic{kAlive};
+  std::atomic<bool> finalized{false};
+  std::atomic<int> calls{0};  // threads inside a call
+  std::shared_ptr<catenary::Communicator> communicator;
+
+  // A non-blocking call that is under way (joining, splitting, finalizing).
+  std::mutex mutex;
+  std::future<void> pending;  // guarded by mutex
+  // By the address of the registration, which is its handle. Guarded by mutex.
+  std::unordered_map<void*, std::unique_ptr<catenary::Registration>> registrations;
+};
+
+namespace catenary {
+
+// Makes a handle, and keeps it for ever.
+ncclComm_t make_handle(std::shared_ptr<Communicator> communicator);
+
+// Whether a pending call is still under way. A call that failed has made its error the communicator's.
+bool in_progress(ncclComm& handle);
+// Runs `work` in the background as the handle's pending call.
+void start_pending(ncclComm& handle, std::function<void()> work);
+
+// Being inside a call on a communicator, for one scope.
+class CommCall {
+ public:
+  enum class Needs { kReady, kExists };
+  // `function` names the caller in errors. kReady: made, not finalized, no call pending.
+  CommCall(ncclComm_t comm, const char* function, Needs needs = Needs::kReady);
+  ~CommCall() { handle_->calls.fetch_sub(1, std::memory_order_release); }
+  CommCall(const CommCall&) = delete;
+  CommCall& operator=(const CommCall&) = delete;
+
+  Communicator* operator->() const { return handle_->communicator.get(); }
+  const std::shared_ptr<Communicator>& shared() const { return handle_->communicator; }
+  ncclComm& handle() const { return *handle_; }
+
+ private:
+  ncclComm* handle_;
+};
+
+// Ends a handle: later calls on it fail. Waits for calls of other threads, except the caller's own
+// `call`, which is over after this. Returns what the handle held.
+std::shared_ptr<Communicator> end_handle(ncclComm& handle);
+
+}  // namespace catenary

@@ -1,0 +1,242 @@
+// The nccl* functions that make, ask and end communicators.
+#include <cstring>
+#include <vector>
+
+#include "src/api/comm_handle.h"
+#include "src/api/comm_options.h"
+#include "src/api/export.h"
+#include "src/api/guard.h"
+#include "src/base/scope_exit.h"
+#include "src/comm/split.h"
+#include "src/device/device.h"
+#include "transports/built_in.h"
+
+namespace {
+
+using namespace catenary;
+
+void check_pointer(const void* pointer, const char* function, const char* argument) {
+  if (pointer != nullptr) return;
+  throw_error(ErrorCode::kInvalidArgument, "%s : %s argument is NULL", function, argument);
+}
+
+void check_rank(const char* function, int nranks, int rank) {
+  if (nranks < 1 || rank < 0 || rank >= nranks) {
+    throw_error(ErrorCode::kInvalidArgument, "%s : invalid rank requested : %d/%d", function, rank, nranks);
+  }
+}
+
+UniqueId to_unique_id(const ncclUniqueId& id) {
+  UniqueId unique_id;
+  static_assert(sizeof unique_id.bytes == sizeof id.internal);
+  std::memcpy(unique_id.bytes.data(), id.internal, sizeof id.internal);
+  return unique_id;
+}
+
+// Makes the handle at once and lets `join` do the part that waits: now, at the end of the group, or in
+// the background. A blocking call that fails leaves no communicator behind.
+ncclResult_t begin(ncclComm_t* place, const std::shared_ptr<Communicator>& communicator,
+                   std::function<void()> join) {
+  ncclComm_t handle = make_handle(communicator);
+  *place = handle;
+  const auto discard = [handle, place] {
+    end_handle(*handle);
+    *place = nullptr;
+  };
+  Group::Job job;
+  job.cancel = discard;
+  job.background = !communicator->options().blocking;
+  if (job.background) {
+    job.run = [handle, join] { start_pending(*handle, join); };
+  } else {
+    job.run = [join, discard] {
+      ScopeExit undo(discard);
+      join();
+      undo.release();
+    };
+  }
+  Group& group = Group::of_this_thread();
+  group.start();
+  group.add_job(std::move(job));
+  return group.end() == Group::Outcome::kDone ? ncclSuccess : ncclInProgress;
+}
+
+ncclResult_t init_rank(const char* function, ncclComm_t* comm, int nranks, const ncclUniqueId& id, int rank,
+                       const ncclConfig_t* config, int device) {
+  check_pointer(comm, function, "comm");
+  check_rank(function, nranks, rank);
+  const Config& environment = Config::process();
+  auto communicator = std::make_shared<Communicator>(
+      rank, nranks, Device::get(device), parse_options(config, environment), environment);
+  const UniqueId unique_id = to_unique_id(id);
+  return begin(comm, communicator,
+               [communicator, unique_id] { communicator->join(unique_id, built_in_transports); });
+}
+
+// Waits for what is under way, then says goodbye.
+void finalize(Communicator& communicator) {
+  communicator.wait_idle();
+  communicator.leave();
+}
+
+}  // namespace
+
+CATENARY_NCCL(ncclResult_t, GetVersion, (int* version)) {
+  return guarded([&] {
+    check_pointer(version, "ncclGetVersion", "version");
+    *version = NCCL_VERSION_CODE;
+  });
+}
+
+CATENARY_NCCL(ncclResult_t, GetUniqueId, (ncclUniqueId* uniqueId)) {
+  return guarded([&] {
+    check_pointer(uniqueId, "ncclGetUniqueId", "uniqueId");
+    const UniqueId id = create_unique_id(Config::process());
+    std::memcpy(uniqueId->internal, id.bytes.data(), sizeof uniqueId->internal);
+  });
+}
+
+CATENARY_NCCL(ncclResult_t, CommInitRank, (ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank)) {
+  return guarded_result([&] {
+    return init_rank("ncclCommInitRank", comm, nranks, commId, rank, nullptr, Device::current_ordinal());
+  });
+}
+
+CATENARY_NCCL(ncclResult_t, CommInitRankConfig,
+              (ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config)) {
+  return guarded_result([&] {
+    return init_rank("ncclCommInitRankConfig", comm, nranks, commId, rank, config, Device::current_ordinal());
+  });
+}
+
+CATENARY_NCCL(ncclResult_t, CommInitRankScalable,
+              (ncclComm_t* newcomm, int nranks, int myrank, int nId, ncclUniqueId* commIds,
+               ncclConfig_t* config)) {
+  return guarded_result([&] {
+    check_pointer(commIds, "ncclCommInitRankScalable", "commIds");
+    if (nId < 1 || nId > nranks) {
+      throw_error(ErrorCode::kInvalidArgument, "ncclCommInitRankScalable : %d ids for %d ranks", nId, nranks);
+    }
+    return init_rank("ncclCommInitRankScalable", newcomm, nranks, commIds[0], myrank, config,
+                     Device::current_ordinal());
+  });
+}
+
+CATENARY_NCCL(ncclResult_t, CommInitAll, (ncclComm_t* comms, int ndev, const int* devlist)) {
+  return guarded([&] {
+    check_pointer(comms, "ncclCommInitAll", "comms");
+    if (ndev < 1) throw_error(ErrorCode::kInvalidArgument, "ncclCommInitAll : invalid device count %d", ndev);
+    ncclUniqueId id;
+    const UniqueId made = create_unique_id(Config::process());
+    std::memcpy(id.internal, made.bytes.data(), sizeof id.internal);
+    Group::of_this_thread().start();
+    for (int rank = 0; rank < ndev; ++rank) {
+      const int device = devlist != nullptr ? devlist[rank] : rank;
+      init_rank("ncclCommInitAll", &comms[rank], ndev, id, rank, nullptr, device);
+    }
+    Group::of_this_thread().end();
+  });
+}
+
+CATENARY_NCCL(ncclResult_t, CommSplit,
+              (ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config)) {
+  return guarded([&] {
+    const CommCall call(comm, "ncclCommSplit");
+    check_pointer(newcomm, "ncclCommSplit", "newcomm");
+    if (color < 0 && color != NCCL_SPLIT_NOCOLOR) {
+      throw_error(ErrorCode::kInvalidArgument, "ncclCommSplit : invalid color %d", color);
+    }
+    const Config& environment = Config::process();
+    const CommunicatorOptions options = parse_options(config, environment, call->options());
+    *newcomm = nullptr;
+    Group::Job job;
+    job.run = [parent = call.shared(), color, key, options, newcomm, &environment] {
+      const auto child = split(*parent, color, key, options, environment, built_in_transports);
+      if (child != nullptr) *newcomm = make_handle(child);
+    };
+    job.cancel = [] {};
+    Group& group = Group::of_this_thread();
+    group.start();
+    group.add_job(std::move(job));
+    group.end();
+  });
+}
+
+CATENARY_NCCL(ncclResult_t, CommShrink,
+              (ncclComm_t comm, int*, int, ncclComm_t*, ncclConfig_t*, int)) {
+  return guarded([&] {
+    const CommCall call(comm, "ncclCommShrink", CommCall::Needs::kExists);
+    throw_error(ErrorCode::kInvalidUsage,
+                "ncclCommShrink : not available in this version; abort and make a new communicator of the "
+                "ranks that are left");
+  });
+}
+
+CATENARY_NCCL(ncclResult_t, CommFinalize, (ncclComm_t comm)) {
+  return guarded_result([&]() -> ncclResult_t {
+    if (comm == nullptr) return ncclSuccess;
+    const CommCall call(comm, "ncclCommFinalize");
+    call.handle().finalized.store(true, std::memory_order_release);
+    if (call->options().blocking) {
+      finalize(*call.shared());
+      return ncclSuccess;
+    }
+    start_pending(call.handle(), [communicator = call.shared()] { finalize(*communicator); });
+    return ncclInProgress;
+  });
+}
+
+CATENARY_NCCL(ncclResult_t, CommDestroy, (ncclComm_t comm)) {
+  return guarded([&] {
+    if (comm == nullptr) return;
+    { const CommCall exists(comm, "ncclCommDestroy", CommCall::Needs::kExists); }
+    const std::shared_ptr<Communicator> communicator = end_handle(*comm);
+    finalize(*communicator);
+    log_info(Subsystem::kInit, communicator->device().ordinal(),
+             format("comm %p rank %d nranks %d cudaDev %d - Destroy COMPLETE",
+                    static_cast<void*>(communicator.get()), communicator->rank(), communicator->nranks(),
+                    communicator->device().ordinal()));
+  });
+}
+
+CATENARY_NCCL(ncclResult_t, CommAbort, (ncclComm_t comm)) {
+  return guarded([&] {
+    if (comm == nullptr) return;
+    CommCall(comm, "ncclCommAbort", CommCall::Needs::kExists)->abort();
+    end_handle(*comm);
+  });
+}
+
+CATENARY_NCCL(ncclResult_t, CommGetAsyncError, (ncclComm_t comm, ncclResult_t* asyncError)) {
+  return guarded([&] {
+    const CommCall call(comm, "ncclCommGetAsyncError", CommCall::Needs::kExists);
+    check_pointer(asyncError, "ncclCommGetAsyncError", "asyncError");
+    const bool unfinished = in_progress(call.handle());
+    const std::optional<Error> failure = call->failure();
+    *asyncError = failure ? to_result(*failure) : unfinished ? ncclInProgress : ncclSuccess;
+  });
+}
+
+CATENARY_NCCL(ncclResult_t, CommCount, (const ncclComm_t comm, int* count)) {
+  return guarded([&] {
+    const CommCall call(comm, "ncclCommCount");
+    check_pointer(count, "ncclCommCount", "count");
+    *count = call->nranks();
+  });
+}
+
+CATENARY_NCCL(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int* device)) {
+  return guarded([&] {
+    const CommCall call(comm, "ncclCommCuDevice");
+    check_pointer(device, "ncclCommCuDevice", "device");
+    *device = call->device().ordinal();
+  });
+}
+
+CATENARY_NCCL(ncclResult_t, CommUserRank, (const ncclComm_t comm, int* rank)) {
+  return guarded([&] {
+    const CommCall call(comm, "ncclCommUserRank");
+    check_pointer(rank, "ncclCommUserRank", "rank");
+    *rank = call->rank();
+  });
+}

@@ -1,0 +1,187 @@
+// Slot ring: a one-way queue of equal slots between one producer and one consumer, in raw memory.
+//
+// The memory may be the heap or a memfd that two processes map; zeroed memory is an empty ring, so
+// a ring needs no handshake to come into being, and costs nothing until it is touched.
+//
+//     offset 0       consumer's line: how many slots it has released       | 128 bytes
+//     128            line of slot 0: sequence | bytes | 56 bytes of data   | 64 used of 128 bytes
+//     256            line of slot 1                                        |
+//     ...
+//     data_offset    data of slot 0                                        | slot_bytes
+//                    data of slot 1 ...                                    |
+//
+// A message of at most 56 bytes travels in the line of its slot, together with the flag that
+// announces it: one cache line moves. A longer one lies in the data area. A slot is announced by
+// its sequence number, 1 for the first message of the ring, so nothing is ever reset: what an older
+// round left behind is a number that nobody waits for. Lines are written by one side only and stand
+// 128 bytes apart, since processors fetch lines in pairs.
+//
+// Each side is used by one thread at a time. Nothing waits. The caller owns the memory and keeps it
+// for longer than both sides. The other side may be a faulty process: what it writes is checked
+// against the bounds of the ring, and try_acquire and try_peek throw kRemote when it cannot be
+// true.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "src/base/error.h"
+#include "src/base/types.h"
+
+namespace catenary {
+
+struct SlotRingShape {
+  std::uint32_t slots;
+  std::size_t slot_bytes;  // a multiple of 64
+
+  static constexpr std::size_t kLineSpacing = 128;
+  static constexpr std::size_t kPageBytes = 4096;
+
+  constexpr std::size_t data_offset() const {
+    // Slots of whole pages begin at pages, so that a slot touches no more of them than it must.
+    const std::size_t alignment = slot_bytes % kPageBytes == 0 ? kPageBytes : 64;
+    return round_up((1 + std::size_t{slots}) * kLineSpacing, alignment);
+  }
+  constexpr std::size_t data_offset(std::uint32_t slot) const {
+    return data_offset() + slot * slot_bytes;
+  }
+  // Whole pages, so that rings side by side never share one.
+  constexpr std::size_t bytes() const { return round_up(data_offset(slots), kPageBytes); }
+
+  bool operator==(const SlotRingShape&) const = default;
+
+ private:
+  static constexpr std::size_t round_up(std::size_t value, std::size_t alignment) {
+    return (value + alignment - 1) / alignment * alignment;
+  }
+};
+
+inline constexpr std::size_t kInlineBytes = 56;
+
+struct alignas(64) SlotLine {
+  std::atomic<std::uint32_t> sequence;
+  std::atomic<std::uint32_t> bytes;
+  std::byte data[kInlineBytes];
+};
+static_assert(sizeof(SlotLine) == 64 && std::atomic<std::uint32_t>::is_always_lock_free);
+
+// What both sides know: where things lie, and the next slot.
+class SlotCursor {
+ public:
+  // `messages_before`: how many messages have passed through this memory already, modulo 2^32.
+  SlotCursor(std::byte* memory, const SlotRingShape& shape, std::uint32_t messages_before)
+      : memory_(memory),
+        shape_(shape),
+        next_(messages_before),
+        slot_(messages_before % shape.slots) {}
+
+  std::atomic<std::uint32_t>& released() const {
+    return *reinterpret_cast<std::atomic<std::uint32_t>*>(memory_);
+  }
+  SlotLine& line() const {
+    return *reinterpret_cast<SlotLine*>(memory_ +
+                                        (1 + std::size_t{slot_}) * SlotRingShape::kLineSpacing);
+  }
+  std::byte* data() const { return memory_ + shape_.data_offset(slot_); }
+  const SlotRingShape& shape() const { return shape_; }
+  // The number of the next message, counted from 0 and modulo 2^32.
+  std::uint32_t next() const { return next_; }
+
+  void advance() {
+    ++next_;
+    if (++slot_ == shape_.slots) slot_ = 0;
+  }
+
+ private:
+  std::byte* memory_;
+  SlotRingShape shape_;
+  std::uint32_t next_;
+  std::uint32_t slot_;
+};
+
+class SlotProducer {
+ public:
+  SlotProducer(std::byte* memory, const SlotRingShape& shape, std::uint32_t messages_before = 0)
+      : cursor_(memory, shape, messages_before), released_(messages_before) {}
+
+  // Room for 0 < bytes <= slot_bytes in the next slot, or an empty span while the ring is full.
+  ByteSpan try_acquire(std::size_t bytes) {
+    CATENARY_ASSERT(bytes != 0 && bytes <= cursor_.shape().slot_bytes);
+    if (cursor_.next() - released_ >= cursor_.shape().slots && !see_released()) return {};
+    acquired_bytes_ = bytes;
+    return {bytes <= kInlineBytes ? cursor_.line().data : cursor_.data(), bytes};
+  }
+
+  // Publishes the first 0 < bytes <= acquired of the span. Who filled it with non-temporal stores
+  // has fenced them: a release store does not order those.
+  void commit(std::size_t bytes) {
+    CATENARY_ASSERT(bytes != 0 && bytes <= acquired_bytes_);
+    SlotLine& line = cursor_.line();
+    // Where a message lies follows from its length alone, so a large span filled with little moves.
+    if (bytes <= kInlineBytes && acquired_bytes_ > kInlineBytes) {
+      std::memcpy(line.data, cursor_.data(), bytes);
+    }
+    // Relaxed: ordered by the store of the sequence below.
+    line.bytes.store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
+    // Release: who reads this number also sees the length and the data.
+    line.sequence.store(cursor_.next() + 1, std::memory_order_release);
+    acquired_bytes_ = 0;
+    cursor_.advance();
+  }
+
+ private:
+  // Reads the consumer's line, which the consumer keeps writing: only when the ring looks full.
+  bool see_released() {
+    // Acquire: the consumer has done reading the slots that it counts here before we overwrite
+    // them.
+    released_ = cursor_.released().load(std::memory_order_acquire);
+    const std::uint32_t held = cursor_.next() - released_;
+    if (held > cursor_.shape().slots) {
+      throw_error(ErrorCode::kRemote,
+                  "a peer damaged a ring: it released %u messages more than were sent; the peer's "
+                  "process is faulty",
+                  std::uint32_t{0} - held);
+    }
+    return held < cursor_.shape().slots;
+  }
+
+  SlotCursor cursor_;
+  std::uint32_t released_;  // as last seen
+  std::size_t acquired_bytes_ = 0;
+};
+
+class SlotConsumer {
+ public:
+  SlotConsumer(std::byte* memory, const SlotRingShape& shape, std::uint32_t messages_before = 0)
+      : cursor_(memory, shape, messages_before) {}
+
+  // The oldest message not yet released, or an empty span. Looks at one line only.
+  ByteView try_peek() {
+    const SlotLine& line = cursor_.line();
+    // Acquire: with the number come the length and the data that were stored before it.
+    if (line.sequence.load(std::memory_order_acquire) != cursor_.next() + 1) return {};
+    // Relaxed: ordered by the load above. Loaded once, because the other side might change it.
+    const std::size_t bytes = line.bytes.load(std::memory_order_relaxed);
+    if (bytes == 0 || bytes > cursor_.shape().slot_bytes) {
+      throw_error(ErrorCode::kRemote,
+                  "a peer damaged a ring: a message of %zu bytes in slots of %zu; the peer's "
+                  "process is faulty",
+                  bytes, cursor_.shape().slot_bytes);
+    }
+    return {bytes <= kInlineBytes ? line.data : cursor_.data(), bytes};
+  }
+
+  // Gives the peeked slot back.
+  void release() {
+    cursor_.advance();
+    // Release: our reads of the slot are done before the producer sees that it may overwrite it.
+    cursor_.released().store(cursor_.next(), std::memory_order_release);
+  }
+
+ private:
+  SlotCursor cursor_;
+};
+
+}  // namespace catenary

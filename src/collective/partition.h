@@ -1,0 +1,168 @@
+// Where the chunks of a schedule lie in the buffers, and how they are cut to fit through links.
+//
+//   buffer   |------- chunk 0 -------|------- chunk 1 -------|---- chunk 2 ----|   Partition
+//   chunk    |---- pass 0 ----|-- pass 1 --|                                       Slicing
+//   pass     | slice | slice | slice |            a slice fits into one slot
+//
+// A fused step holds a received slot until a slot to send on is free. So that a ring of such steps
+// cannot block itself, a message may span at most slots - 1 slots; a longer chunk moves in several
+// passes, each a run of the whole schedule over the next part of every chunk. Passes are disjoint.
+//
+// Values, constexpr, in elements; called for every message, so what divides is kept off the path of
+// small ones. Both ends of a link compute the same cuts from the same arguments. Nothing fails:
+// arguments are checked where the user's enter.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "src/base/error.h"
+#include "src/collective/operation.h"
+
+namespace catenary {
+
+// Cuts fall on multiples of this where the elements allow, so that two ranks never write to one
+// cache line and kernels see whole vectors.
+inline constexpr std::size_t kCutBytes = 64;
+
+// A run of elements, counted from the start of a buffer.
+struct Range {
+  std::size_t offset = 0;
+  std::size_t count = 0;
+  bool operator==(const Range&) const = default;
+};
+
+// Element sizes and cuts are mostly powers of two, and a shift is ten times cheaper than a
+// division.
+constexpr std::size_t divided_down(std::size_t value, std::size_t by) {
+  const bool power_of_two = (by & (by - 1)) == 0;
+  return power_of_two ? value >> std::countr_zero(by) : value / by;
+}
+constexpr std::size_t divided_up(std::size_t value, std::size_t by) {
+  const std::size_t quotient = divided_down(value, by);
+  return quotient * by == value ? quotient : quotient + 1;
+}
+
+// How many elements lie between two places that may be cut.
+constexpr std::size_t cut_elements(std::size_t element_bytes) {
+  const std::size_t elements = divided_down(kCutBytes, element_bytes);
+  return elements * element_bytes == kCutBytes ? elements : 1;
+}
+
+class Partition {
+ public:
+  // `count` elements in chunk_count parts that differ by one cut at most. With fewer cuts than
+  // parts, the last parts are empty; nothing is sent for those.
+  static constexpr Partition split(std::size_t count, std::size_t element_bytes, int chunk_count) {
+    CATENARY_ASSERT(element_bytes > 0 && chunk_count > 0);
+    Partition partition;
+    partition.element_bytes_ = element_bytes;
+    if (chunk_count == 1) {
+      partition.stride_ = count;
+      partition.end_ = count;
+      return partition;
+    }
+    const std::size_t unit = cut_elements(element_bytes);
+    const std::size_t units = divided_up(count, unit);
+    const auto parts = static_cast<std::size_t>(chunk_count);
+    const std::size_t units_per_part = divided_down(units, parts);
+    partition.stride_ = units_per_part * unit;
+    partition.longer_chunks_ = units - units_per_part * parts;
+    partition.unit_ = unit;
+    partition.end_ = count;
+    return partition;
+  }
+
+  // Chunk i is [i * count, (i + 1) * count): a part for each rank, all equally long. The shorter
+  // buffer, where there is one, is chunk 0.
+  static constexpr Partition per_rank(std::size_t count, std::size_t element_bytes,
+                                      int chunk_count) {
+    CATENARY_ASSERT(element_bytes > 0 && chunk_count > 0);
+    Partition partition;
+    partition.element_bytes_ = element_bytes;
+    partition.stride_ = count;
+    partition.end_ = count * static_cast<std::size_t>(chunk_count);
+    return partition;
+  }
+
+  constexpr std::size_t element_bytes() const { return element_bytes_; }
+
+  constexpr Range chunk(int index) const {
+    const std::size_t begin = boundary(static_cast<std::size_t>(index));
+    return {begin, boundary(static_cast<std::size_t>(index) + 1) - begin};
+  }
+
+  // Elements in the longest chunk, which is the first.
+  constexpr std::size_t longest_chunk() const { return boundary(1); }
+
+ private:
+  constexpr std::size_t boundary(std::size_t index) const {
+    return std::min(index * stride_ + std::min(index, longer_chunks_) * unit_, end_);
+  }
+
+  std::size_t element_bytes_ = 1;
+  std::size_t stride_ = 0;         // from one chunk to the next, in elements
+  std::size_t longer_chunks_ = 0;  // so many of the first chunks are one unit longer
+  std::size_t unit_ = 0;
+  std::size_t end_ = 0;
+};
+
+// The partition that a collective's own meaning of `count` asks for (NCCL's: what one rank gives or
+// gets where the longer buffer holds a part per rank, otherwise all of it).
+constexpr Partition partition_for(Collective collective, std::size_t count,
+                                  std::size_t element_bytes, int chunk_count) {
+  return holds_part_per_rank(collective) ? Partition::per_rank(count, element_bytes, chunk_count)
+                                         : Partition::split(count, element_bytes, chunk_count);
+}
+
+// Passes and slices of a partition's chunks.
+class Slicing {
+ public:
+  // slice_bytes: the most that one slice may hold, at most a slot's payload and at least one
+  // element.
+  constexpr Slicing(const Partition& partition, std::size_t slice_bytes, std::uint32_t slots)
+      : partition_(partition), slice_(elements_in(slice_bytes, partition.element_bytes())) {
+    CATENARY_ASSERT(slots >= 2 && slice_ > 0);
+    pass_ = slice_ * (slots - 1);
+  }
+
+  constexpr const Partition& partition() const { return partition_; }
+
+  // 0 if there is nothing to move.
+  constexpr std::size_t passes() const { return pieces(partition_.longest_chunk(), pass_); }
+
+  // What of a chunk moves in a pass. Empty for a short chunk in a late pass.
+  constexpr Range part(int chunk, std::size_t pass) const {
+    const Range whole = partition_.chunk(chunk);
+    const std::size_t done = std::min(pass * pass_, whole.count);
+    return {whole.offset + done, std::min(pass_, whole.count - done)};
+  }
+
+  // How many slices a part moves in: at most slots - 1, 0 if it is empty.
+  constexpr std::size_t slices(const Range& part) const { return pieces(part.count, slice_); }
+
+  constexpr Range slice(const Range& part, std::size_t index) const {
+    const std::size_t done = index * slice_;
+    return {part.offset + done, std::min(slice_, part.count - done)};
+  }
+
+ private:
+  static constexpr std::size_t elements_in(std::size_t bytes, std::size_t element_bytes) {
+    const std::size_t unit = cut_elements(element_bytes);
+    const std::size_t count = divided_down(bytes, element_bytes);
+    return count >= unit ? divided_down(count, unit) * unit : count;
+  }
+
+  // Most messages are one piece: spare them the division.
+  static constexpr std::size_t pieces(std::size_t count, std::size_t piece) {
+    return count <= piece ? (count == 0 ? 0 : 1) : divided_up(count, piece);
+  }
+
+  Partition partition_;
+  std::size_t slice_;     // elements
+  std::size_t pass_ = 0;  // elements of a chunk that move in one pass
+};
+
+}  // namespace catenary

@@ -1,0 +1,94 @@
+#include "src/collective/select.h"
+
+#include <set>
+#include <string>
+
+#include "src/base/error.h"
+
+namespace catenary {
+namespace {
+
+// Where the times of two algorithms cross depends on the machine. These are estimates for ranks
+// that share one; to move one, run the benchmark with either algorithm forced (CATENARY_ALGO) and
+// compare the times around it.
+
+// One shot sends nranks times the bytes, so it is the product that must be small.
+constexpr std::size_t kOneShotBytesTimesRanks = 16 * 1024;
+// Up to here hops cost more than the ring's even load on wires and caches gains.
+constexpr std::size_t kDirectBytes = 1024 * 1024;
+// The root of a direct broadcast or reduce does all the work alone: worth it for short messages
+// only.
+constexpr std::size_t kDirectRootedBytes = 32 * 1024;
+// Direct all-to-all has a message for everybody under way at once, as long as caches hold them.
+constexpr std::size_t kDirectAllToAllBytes = 1024 * 1024;
+// A link to every peer costs memory for its slots. Above this, only what cannot do without has one.
+constexpr int kMostDirectRanks = 64;
+
+bool goes_direct(std::size_t bytes, std::size_t direct_bytes, int nranks,
+                 const MachineFacts& machine) {
+  if (nranks > kMostDirectRanks) return false;
+  // With more ranks than cores every hop waits for a turn of the processor.
+  return bytes <= direct_bytes || machine.local_ranks > machine.cores;
+}
+
+std::string_view best_name(Collective collective, std::size_t bytes, int nranks,
+                           const MachineFacts& machine) {
+  switch (collective) {
+    case Collective::kAllReduce:
+      if (nranks <= kMostDirectRanks &&
+          bytes <= kOneShotBytesTimesRanks / static_cast<std::size_t>(nranks)) {
+        return "one_shot";
+      }
+      return goes_direct(bytes, kDirectBytes, nranks, machine) ? "direct" : "ring";
+    case Collective::kAllGather:
+    case Collective::kReduceScatter:
+      return goes_direct(bytes, kDirectBytes, nranks, machine) ? "direct" : "ring";
+    case Collective::kBroadcast:
+    case Collective::kReduce:
+      return goes_direct(bytes, kDirectRootedBytes, nranks, machine) ? "direct" : "chain";
+    case Collective::kAllToAll:
+      return bytes <= kDirectAllToAllBytes || machine.local_ranks > machine.cores ? "direct"
+                                                                                  : "pairwise";
+    case Collective::kGather:
+    case Collective::kScatter:
+    case Collective::kSend:
+    case Collective::kRecv: return "direct";
+  }
+  throw_error(ErrorCode::kInternal, "no algorithm for collective %d", static_cast<int>(collective));
+}
+
+const Algorithm* find(Collective collective, std::string_view name) {
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.collective == collective && algorithm.name == name) return &algorithm;
+  }
+  return nullptr;
+}
+
+void check_known(std::string_view name) {
+  std::set<std::string> known;
+  for (const Algorithm& algorithm : algorithms()) known.emplace(algorithm.name);
+  if (known.contains(std::string(name))) return;
+  std::string list;
+  for (const std::string& entry : known) list += (list.empty() ? "" : ", ") + entry;
+  throw_error(ErrorCode::kInvalidArgument, "there is no algorithm \"%s\"; the known ones are %s",
+              std::string(name).c_str(), list.c_str());
+}
+
+}  // namespace
+
+const Algorithm& select(Collective collective, std::size_t bytes, int nranks,
+                        const MachineFacts& machine, std::string_view forced) {
+  if (!forced.empty()) {
+    check_known(forced);
+    if (const Algorithm* wish = find(collective, forced)) return *wish;
+  }
+  const std::string_view name = best_name(collective, bytes, nranks, machine);
+  const Algorithm* best = find(collective, name);
+  if (best == nullptr) {
+    throw_error(ErrorCode::kInternal, "%s has no algorithm \"%s\"",
+                std::string(name_of(collective)).c_str(), std::string(name).c_str());
+  }
+  return *best;
+}
+
+}  // namespace catenary

@@ -1,0 +1,133 @@
+// Communicator: one rank of a group of ranks, and what it has under way.
+//
+// Threads: submit() and the queries from any thread, but the calls of all ranks must agree on one
+// order; abort() and failure() from any thread at any time, also while others wait. Waiting: join()
+// waits for all ranks, wait_idle() for this rank's operations; submit() does not wait. Owner: the
+// handle of the C boundary, and each operation in flight. Failure: calls throw Error; what fails later
+// becomes the one failure of the communicator, which every later call throws.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/base/config.h"
+#include "src/base/error.h"
+#include "src/bootstrap/membership.h"
+#include "src/bootstrap/unique_id.h"
+#include "src/comm/operation_request.h"
+#include "src/comm/plan_cache.h"
+#include "src/comm/reductions.h"
+#include "src/comm/stall_watch.h"
+#include "src/device/device.h"
+#include "src/engine/group_run.h"
+#include "src/transport/link_table.h"
+
+namespace catenary {
+
+using TransportFactory = std::function<Transports(const TransportContext&)>;
+
+struct CommunicatorOptions {
+  bool blocking = true;
+  std::string name;
+};
+
+class Communicator final : public RunOwner, public std::enable_shared_from_this<Communicator> {
+ public:
+  Communicator(int rank, int nranks, Device& device, const CommunicatorOptions& options,
+               const Config& config);
+  ~Communicator();
+
+  // Meets the other ranks and makes the links' foundations. Once. What it throws also becomes the
+  // communicator's failure.
+  void join(const UniqueId& id, const TransportFactory& transports);
+
+  // Submits operations of one group, or a single one, on their streams.
+  void submit(std::span<const OperationRequest> requests);
+  // Waits until nothing of this communicator is under way.
+  void wait_idle();
+  // Ends what is under way. Local.
+  void abort() noexcept;
+  // Says goodbye to the other ranks, and makes sure that no thread sleeps on what goes with this.
+  // Not from a task. Nothing is submitted afterwards.
+  void leave() noexcept;
+
+  // The communicator's failure, if it has one; looks for news of peers.
+  std::optional<Error> failure();
+
+  // All ranks give some bytes, all get everybody's. Waits.
+  std::vector<Bytes> exchange(ByteView mine);
+
+  int rank() const { return rank_; }
+  int nranks() const { return nranks_; }
+  Device& device() const { return device_; }
+  Reductions& reductions() { return reductions_; }
+  const CommunicatorOptions& options() const { return options_; }
+  bool joined() const { return joined_.load(std::memory_order_acquire); }
+  bool ready_or_failed() const { return joined() || failed_.load(std::memory_order_acquire); }
+
+  // RunOwner.
+  void throw_if_failed() override;
+  void check_peers(const GroupRun& run) override;
+  void moved() noexcept override { ++moves_; }
+  void poll_transports() override;
+  std::span<Doorbell* const> doorbells() override;
+  void run_failed(const std::exception& error) noexcept override;
+  void run_over(GroupRun& run) noexcept override;
+
+ private:
+  void look_for_disagreement(const GroupRun& run);
+  void meet(const UniqueId& id, const TransportFactory& transports);
+  void fail(const Error& error, bool tell_peers) noexcept;
+  std::unique_ptr<GroupRun> take_run();
+  RunSpec make_spec(const OperationRequest& request, Turn*& turn);
+  void check_own_messages(std::span<const OperationRequest> requests) const;
+  void enqueue(std::span<const OperationRequest> requests, TaskPtr task);
+  Wait wait_until_timeout() const;
+
+  // Constant after construction.
+  const int rank_;
+  const int nranks_;
+  Device& device_;
+  const CommunicatorOptions options_;
+  const Config& config_;
+  Reductions reductions_;
+  const kernels::Isa isa_;
+  const std::size_t slice_bytes_;
+
+  // Constant after join().
+  std::unique_ptr<Membership> membership_;
+  std::unique_ptr<LinkTable> links_;
+  std::vector<Transport*> polled_;  // transports whose links nobody rings for
+  std::vector<Doorbell*> doorbells_;  // empty if there is anything to poll
+  std::atomic<bool> joined_{false};
+
+  // Any thread.
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> aborted_{false};
+  std::atomic<int> in_flight_{0};
+  std::mutex failure_mutex_;
+  std::optional<Error> failure_;  // guarded by failure_mutex_, set once
+
+  // The driver only.
+  std::uint64_t moves_ = 0;
+  std::optional<StallWatch> stall_watch_;
+
+  // Guarded by issue_mutex_.
+  std::mutex issue_mutex_;
+  std::unique_ptr<PlanCache> plans_;
+  Turn collective_turn_;
+  std::vector<Turn> send_turns_;
+  std::vector<Turn> recv_turns_;
+
+  // Guarded by pool_mutex_.
+  std::mutex pool_mutex_;
+  std::vector<std::unique_ptr<GroupRun>> pool_;
+};
+
+}  // namespace catenary

@@ -1,0 +1,77 @@
+#include "src/comm/group.h"
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+namespace catenary {
+
+Group& Group::of_this_thread() {
+  static thread_local Group group;
+  return group;
+}
+
+void Group::add(std::shared_ptr<Communicator> communicator, const OperationRequest& request) {
+  auto member = std::find_if(members_.begin(), members_.end(), [&](const Member& known) {
+    return known.communicator == communicator;
+  });
+  if (member == members_.end()) {
+    const auto differs = [&](const Member& known) {
+      return known.communicator->options().blocking != communicator->options().blocking;
+    };
+    if (std::any_of(members_.begin(), members_.end(), differs)) {
+      throw_error(ErrorCode::kInvalidArgument,
+                  "Blocking and nonblocking communicators are not allowed in the same group.");
+    }
+    members_.push_back({std::move(communicator), {}});
+    member = std::prev(members_.end());
+  }
+  member->requests.push_back(request);
+}
+
+void Group::note_error(const Error& error) {
+  if (active() && !first_error_) first_error_ = error;
+}
+
+// What was collected, once the outermost level is closed; nothing before that.
+Group::Contents Group::close() {
+  if (depth_ == 0) throw_error(ErrorCode::kInvalidUsage, "ncclGroupEnd: not in a group call.");
+  if (--depth_ > 0) return {};
+  return {std::exchange(first_error_, std::nullopt), std::exchange(members_, {}), std::exchange(jobs_, {})};
+}
+
+Group::Outcome Group::end() {
+  Contents contents = close();
+  if (contents.error) {
+    for (const Job& job : contents.jobs) job.cancel();
+    throw Error(*contents.error);
+  }
+  const Outcome outcome = run_jobs(std::move(contents.jobs));
+  for (const Member& member : contents.members) member.communicator->submit(member.requests);
+  return outcome;
+}
+
+void Group::drop() {
+  for (const Job& job : close().jobs) job.cancel();
+}
+
+// All at once, because each waits for ranks that others of them may be.
+Group::Outcome Group::run_jobs(std::vector<Job> jobs) {
+  Outcome outcome = Outcome::kDone;
+  std::vector<std::future<void>> waiting;
+  for (Job& job : jobs) {
+    if (job.background) {
+      job.run();
+      outcome = Outcome::kInProgress;
+    } else {
+      // The last one runs in this thread, when it is waited for.
+      const bool last = &job == &jobs.back();
+      waiting.push_back(std::async(last ? std::launch::deferred : std::launch::async, std::move(job.run)));
+    }
+  }
+  for (auto job = waiting.rbegin(); job != waiting.rend(); ++job) job->wait();
+  for (auto& job : waiting) job.get();
+  return outcome;
+}
+
+}  // namespace catenary

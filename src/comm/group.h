@@ -1,0 +1,64 @@
+// Group: what a thread has called between ncclGroupStart and ncclGroupEnd.
+//
+// The depth, the operations and the first error belong to the calling thread, as the interface wants
+// it; this is one of the two places with thread-local state (the other is the current device).
+// Threads: each its own group. Waiting: end() waits for the jobs of blocking communicators (joining,
+// splitting), which run side by side, and for nothing else. Failure: an error noted in a group ends
+// all of it: nothing is submitted, and end() throws that first error.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "src/base/error.h"
+#include "src/comm/communicator.h"
+
+namespace catenary {
+
+class Group {
+ public:
+  static Group& of_this_thread();
+
+  bool active() const { return depth_ > 0; }
+  void start() { ++depth_; }
+  // Closes one level; submits everything at the outermost. kInProgress: jobs of non-blocking
+  // communicators go on in the background.
+  enum class Outcome { kDone, kInProgress };
+  Outcome end();
+  // Closes one level; at the outermost what was collected is forgotten.
+  void drop();
+
+  // While active.
+  void add(std::shared_ptr<Communicator> communicator, const OperationRequest& request);
+  // `run` waits for other ranks (all jobs of a group run at the same time), or, in the background,
+  // only starts what waits. `cancel` is called instead if the group fails before jobs start.
+  struct Job {
+    std::function<void()> run;
+    std::function<void()> cancel;
+    bool background = false;
+  };
+  void add_job(Job job) { jobs_.push_back(std::move(job)); }
+  void note_error(const Error& error);
+
+ private:
+  struct Member {
+    std::shared_ptr<Communicator> communicator;
+    std::vector<OperationRequest> requests;
+  };
+  struct Contents {
+    std::optional<Error> error;
+    std::vector<Member> members;
+    std::vector<Job> jobs;
+  };
+  Contents close();
+  static Outcome run_jobs(std::vector<Job> jobs);
+
+  int depth_ = 0;
+  std::optional<Error> first_error_;
+  std::vector<Member> members_;
+  std::vector<Job> jobs_;
+};
+
+}  // namespace catenary

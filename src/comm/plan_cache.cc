@@ -1,0 +1,24 @@
+#include "src/comm/plan_cache.h"
+
+#include "src/base/error.h"
+#include "src/base/log.h"
+
+namespace catenary {
+
+const PlanCache::Entry& PlanCache::find(Collective kind, std::size_t bytes, int root, bool scaled) {
+  const Algorithm& algorithm = select(kind, bytes, nranks_, machine_, forced_);
+  for (const auto& entry : entries_) {
+    if (entry->algorithm == &algorithm && entry->root == root && entry->scaled == scaled) return *entry;
+  }
+  const bool point_to_point = kind == Collective::kSend || kind == Collective::kRecv;
+  const Channel channel = point_to_point ? Channel::kPointToPoint : Channel::kCollective;
+  const Schedule schedule = algorithm.schedule(rank_, nranks_, root);
+  auto plan = std::make_unique<const Plan>(compile(schedule, rank_, channel, scaled, links_));
+  log_info(Subsystem::kTuning, -1,
+           format("%s: %zu Bytes -> Algo %s", std::string(name_of(kind)).c_str(), bytes,
+                  std::string(algorithm.name).c_str()));
+  entries_.push_back(std::make_unique<Entry>(Entry{&algorithm, root, scaled, std::move(plan)}));
+  return *entries_.back();
+}
+
+}  // namespace catenary

@@ -1,0 +1,75 @@
+#include "src/comm/split.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/base/error.h"
+
+namespace catenary {
+namespace {
+
+struct Choice {
+  int color;
+  int key;
+};
+
+template <typename Value>
+Bytes to_bytes(const Value& value) {
+  Bytes bytes(sizeof value);
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+
+template <typename Value>
+Value from_bytes(const Bytes& bytes, int rank) {
+  Value value;
+  if (bytes.size() != sizeof value) {
+    throw_error(ErrorCode::kRemote, "rank %d sent a malformed part of ncclCommSplit", rank);
+  }
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+// The parent ranks of one color in their new order.
+std::vector<int> members_of(int color, const std::vector<Choice>& choices) {
+  std::vector<int> members;
+  for (int rank = 0; rank < static_cast<int>(choices.size()); ++rank) {
+    if (choices[static_cast<std::size_t>(rank)].color == color) members.push_back(rank);
+  }
+  std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
+    return choices[static_cast<std::size_t>(a)].key < choices[static_cast<std::size_t>(b)].key;
+  });
+  return members;
+}
+
+}  // namespace
+
+std::shared_ptr<Communicator> split(Communicator& parent, int color, int key,
+                                    const CommunicatorOptions& options, const Config& config,
+                                    const TransportFactory& transports) {
+  const std::vector<Bytes> published = parent.exchange(to_bytes(Choice{color, key}));
+  std::vector<Choice> choices;
+  for (std::size_t rank = 0; rank < published.size(); ++rank) {
+    choices.push_back(from_bytes<Choice>(published[rank], static_cast<int>(rank)));
+  }
+  const std::vector<int> members =
+      color == kNoColor ? std::vector<int>{} : members_of(color, choices);
+  // The first member is where the others meet, at an address of its own and not at NCCL_COMM_ID, which
+  // is the parent's. Everyone takes part in the exchange of ids.
+  Config own_address = config;
+  own_address.comm_id.clear();
+  const bool leads = !members.empty() && members.front() == parent.rank();
+  const std::vector<Bytes> ids =
+      parent.exchange(leads ? to_bytes(create_unique_id(own_address)) : Bytes{});
+  if (members.empty()) return nullptr;
+  const int leader = members.front();
+  const auto id = from_bytes<UniqueId>(ids[static_cast<std::size_t>(leader)], leader);
+  const auto place = std::find(members.begin(), members.end(), parent.rank());
+  auto communicator = std::make_shared<Communicator>(
+      static_cast<int>(place - members.begin()), static_cast<int>(members.size()), parent.device(), options,
+      config);
+  communicator->join(id, transports);
+  return communicator;
+}
+
+}  // namespace catenary

@@ -1,0 +1,40 @@
+// StallWatch: what a rank looks at when nothing of its communicator has moved for a while.
+//
+// A peer that is merely late is no error, however late; it is named in the log. But if the opening of
+// another operation lies unread on one of our links, then its sender runs something that we have not
+// issued, while we wait in something else: the ranks do not issue the same operations in the same
+// order, and would wait for ever. That is an error on every rank.
+//
+// Threads: the driver. Nothing waits. Failure: check_unread throws kInvalidUsage.
+#pragma once
+
+#include <cstdint>
+
+#include "src/engine/schedule_run.h"
+#include "src/transport/link_table.h"
+
+namespace catenary {
+
+class StallWatch {
+ public:
+  // `patience_s` without a move make a stall; 0: never.
+  StallWatch(int rank, LinkTable& links, std::int64_t patience_s)
+      : rank_(rank), links_(links), patience_ns_(patience_s * 1'000'000'000) {}
+
+  // Whether nothing moved for so long, now or since the last look.
+  bool is_due(std::uint64_t moves, std::int64_t now_ns);
+  // Throws if a message lies on the link from `peer`, from which we have issued nothing to receive.
+  void check_unread(const ScheduleRun& waiting, int peer, Channel channel);
+  // Logs who is waited for, once a stall.
+  void tell(const ScheduleRun& waiting);
+
+ private:
+  const int rank_;
+  LinkTable& links_;
+  const std::int64_t patience_ns_;
+  std::uint64_t moves_seen_ = 0;
+  std::int64_t still_since_ns_ = 0;
+  bool told_ = false;
+};
+
+}  // namespace catenary

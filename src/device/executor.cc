@@ -1,0 +1,370 @@
+#include "src/device/executor.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "src/device/driver_thread.h"
+#include "src/device/process_life.h"
+#include "src/topology/machine.h"
+
+namespace catenary {
+namespace {
+
+constexpr std::int64_t kLongestSleep_ns = 50'000'000;  // then look at everything again
+constexpr std::int64_t kBlindSleep_ns = 50'000;        // where a task has nothing that rings
+constexpr std::int64_t kCheckEvery_ns = 1'000'000;
+constexpr int kTasksPerTurn = 32;  // of one stream, before the others' turn
+
+Task::Progress poll_or_fail(Task& task) noexcept {
+  try {
+    return task.poll();
+  } catch (const std::exception& error) {
+    task.fail(error);
+    return Task::Progress::kDone;
+  }
+}
+
+bool check_or_fail(Task& task) noexcept {
+  try {
+    task.check();
+    return true;
+  } catch (const std::exception& error) {
+    task.fail(error);
+    return false;
+  }
+}
+
+}  // namespace
+
+// Holds the drive lock. Leaving rings for those who wait if something moved, or if they asked.
+class Executor::DriveScope {
+ public:
+  explicit DriveScope(Executor& executor) noexcept : executor_(executor) {}
+  ~DriveScope() {
+    const bool asked = executor_.lock_.unlock();
+    if (moved || (asked && !watching)) executor_.ring_after_unlock();
+  }
+  bool moved = false;
+  // This thread goes to sleep on the heads' doorbells itself, so others need not be woken for that.
+  bool watching = false;
+
+ private:
+  Executor& executor_;
+};
+
+// Counts a thread that waits for this executor's work. When it leaves, another one may have to
+// look.
+class Executor::WatchScope {
+ public:
+  explicit WatchScope(Executor& executor) noexcept : executor_(executor) {
+    executor_.watchers_.fetch_add(1);
+  }
+  ~WatchScope() {
+    executor_.watchers_.fetch_sub(1);
+    executor_.bell_.ring();
+    executor_.arm_if_unwatched();
+  }
+
+ private:
+  Executor& executor_;
+};
+
+// The doorbells that one sleep is announced at. It is listed while it may touch them.
+class Executor::SleepScope {
+ public:
+  explicit SleepScope(Executor& executor) : executor_(executor) {
+    const std::lock_guard lock(executor_.sleeps_mutex_);
+    number_ = executor_.next_sleep_++;
+    executor_.sleeps_.push_back(number_);
+    add(&executor_.bell_);
+  }
+  ~SleepScope() {
+    for (int i = 0; i < count_; ++i) bells_[i]->retract();
+    const std::lock_guard lock(executor_.sleeps_mutex_);
+    std::erase(executor_.sleeps_, number_);
+  }
+  // False if there is no room, or no bell at all.
+  bool add_all(std::span<Doorbell* const> bells) noexcept {
+    return !bells.empty() &&
+           std::all_of(bells.begin(), bells.end(), [this](Doorbell* bell) { return add(bell); });
+  }
+  bool add(Doorbell* bell) noexcept {
+    if (std::find(bells_, bells_ + count_, bell) != bells_ + count_) return true;
+    if (count_ == kMostBells) return false;
+    bells_[count_] = bell;
+    tickets_[count_++] = {bell, bell->announce()};
+    return true;
+  }
+  void wait(std::int64_t most_ns) const noexcept {
+    Doorbell::wait_any({tickets_, static_cast<std::size_t>(count_)}, most_ns);
+  }
+
+ private:
+  static constexpr int kMostBells = 32;  // what Doorbell::wait_any watches
+  Executor& executor_;
+  std::uint64_t number_ = 0;
+  int count_ = 0;
+  Doorbell* bells_[kMostBells];
+  Doorbell::Ticket tickets_[kMostBells];
+};
+
+Executor::Executor(int ordinal)
+    : ordinal_(ordinal), cores_(usable_cores()), thread_(std::make_unique<DriverThread>(*this)) {}
+
+Executor::~Executor() = default;
+
+void Executor::note_ranks(int local_ranks) {
+  int known = ranks_.load();
+  while (known < local_ranks && !ranks_.compare_exchange_weak(known, local_ranks)) {
+  }
+}
+
+bool Executor::driver_at_work() const noexcept { return thread_->at_work(); }
+
+void Executor::submit(Stream& stream, TaskPtr task) {
+  require_not_forked();
+  if (lock_.try_lock()) {
+    DriveScope drive(*this);
+    drive.moved = drain_inbox();
+    append(stream, std::move(task));
+    drive.moved |= pass();
+    drive.moved |= !stream.items_.empty();  // a new head may have a doorbell that no sleeper knows
+  } else {
+    const std::lock_guard lock(inbox_mutex_);
+    inbox_.push({&stream, std::move(task)});
+    count_up(stream.inboxed_);
+    inboxed_.fetch_add(1);
+  }
+  if (inboxed_.load() != 0 && !try_drive()) bell_.ring();
+  arm_if_unwatched();
+}
+
+// Who put something into the inbox tries the lock afterwards, and who unlocks looks into the inbox
+// afterwards, so nothing stays there unseen.
+bool Executor::try_drive() {
+  bool moved = false;
+  do {
+    if (!lock_.try_lock()) return moved;
+    DriveScope drive(*this);
+    drive.moved = pass();
+    moved |= drive.moved;
+  } while (inboxed_.load() != 0);
+  return moved;
+}
+
+void Executor::nudge() {
+  if (!try_drive()) bell_.ring();
+  arm_if_unwatched();
+}
+
+void Executor::arm_if_unwatched() {
+  if (unwatched()) thread_->arm();
+}
+
+bool Executor::drain_inbox() {
+  if (inboxed_.load() == 0) return false;
+  const std::lock_guard lock(inbox_mutex_);
+  while (!inbox_.empty()) {
+    Inboxed& first = inbox_.front();
+    make_room(*first.stream);
+    place(*first.stream, std::move(first.task));
+    inbox_.pop();
+    inboxed_.fetch_sub(1);
+  }
+  return true;
+}
+
+void Executor::append(Stream& stream, TaskPtr task) {
+  make_room(stream);
+  count_up(stream.direct_);
+  place(stream, std::move(task));
+}
+
+void Executor::make_room(Stream& stream) {
+  stream.items_.reserve_one();
+  if (stream.items_.empty()) active_.reserve(active_.size() + 1);
+}
+
+void Executor::place(Stream& stream, TaskPtr task) noexcept {
+  if (stream.items_.empty()) active_.push_back(&stream);
+  stream.items_.push({std::move(task), next_order_++});
+  count_up(queued_);
+}
+
+bool Executor::pass() {
+  bool moved = drain_inbox();
+  for (std::size_t i = 0; i < active_.size(); ++i) moved |= advance(*active_[i]);
+  if (moved) drop_idle_streams();
+  return moved;
+}
+
+bool Executor::advance(Stream& stream) {
+  bool moved = false;
+  for (int turn = 0; turn < kTasksPerTurn && !stream.items_.empty() && !gated(stream); ++turn) {
+    const Task::Progress progress = poll_or_fail(*stream.items_.front().task);
+    if (progress == Task::Progress::kNone) break;
+    moved = true;
+    if (progress == Task::Progress::kSome) break;
+    finish_head(stream);
+  }
+  return moved;
+}
+
+// The rule of the default stream: between it and a blocking stream, what was enqueued first goes
+// first. The oldest head of all is never gated, so something can always go on.
+bool Executor::gated(const Stream& stream) const {
+  if (stream.kind_ == Stream::Kind::kNonBlocking) return false;
+  const std::uint64_t order = stream.items_.front().order;
+  for (const Stream* other : active_) {
+    if (other == &stream || other->items_.empty()) continue;
+    const bool ordered = stream.kind_ == Stream::Kind::kDefault
+                             ? other->kind_ == Stream::Kind::kBlocking
+                             : other->kind_ == Stream::Kind::kDefault;
+    if (ordered && other->items_.front().order < order) return true;
+  }
+  return false;
+}
+
+// The task is given back before anyone can see that it is done.
+void Executor::finish_head(Stream& stream) {
+  stream.items_.pop().task.reset();
+  count_up(stream.finished_);
+  count_down(queued_);
+}
+
+void Executor::drop_idle_streams() {
+  std::erase_if(active_, [](const Stream* stream) { return stream->items_.empty(); });
+  retired_.clear();
+}
+
+void Executor::retire(std::shared_ptr<Stream> stream) { retired_.push_back(std::move(stream)); }
+
+// Checks all heads, if the last time is long enough ago. True if one failed.
+bool Executor::check_heads(std::int64_t now) {
+  if (now - checked_ns_.load(std::memory_order_relaxed) < kCheckEvery_ns) return false;
+  checked_ns_.store(now, std::memory_order_relaxed);
+  bool moved = false;
+  for (Stream* stream : active_) {
+    if (gated(*stream) || check_or_fail(*stream->items_.front().task)) continue;
+    finish_head(*stream);
+    moved = true;
+  }
+  if (moved) drop_idle_streams();
+  return moved;
+}
+
+bool Executor::drive_until(const Condition& condition, const Wait& wait) {
+  if (condition.holds()) return true;
+  require_not_forked();
+  const WatchScope watch(*this);
+  Backoff backoff(WaitPolicy::for_ranks(ranks_.load(std::memory_order_relaxed), cores_));
+  for (;;) {
+    const bool moved = drive_around();
+    if (condition.holds()) return true;
+    if (wait.is_cancelled() || wait.deadline.passed()) return false;
+    if (moved) {
+      backoff.restart();
+    } else {
+      rest(backoff, condition, std::int64_t{wait.deadline.remaining_ms(50)} * 1'000'000);
+    }
+  }
+}
+
+// The driver thread's turn: until there is nothing to do, or somebody waits for it himself.
+void Executor::drive_unwatched() {
+  const auto stop = [this] { return !unwatched() || process_exiting(); };
+  const Condition condition(stop);
+  Backoff backoff(WaitPolicy::lean());  // nobody waits, and the cores may be busy computing
+  while (!condition.holds()) {
+    if (try_drive()) {
+      backoff.restart();
+    } else {
+      rest(backoff, condition, kLongestSleep_ns);
+    }
+  }
+  bell_.ring();  // a watcher may have left the heads' doorbells to this thread
+}
+
+// Drives this device and, if nothing moves here, those that have work and no watcher: with several
+// ranks in one thread only this thread can help them before their own driver threads notice.
+bool Executor::drive_around() {
+  count_up(visits_);
+  if (try_drive()) return true;
+  bool moved = false;
+  for (Executor* other : all_executors()) {
+    if (other == this || !other->unwatched()) continue;
+    count_up(other->visits_);
+    moved |= other->try_drive();
+  }
+  return moved;
+}
+
+void Executor::visit() {
+  require_not_forked();
+  if (drive_around()) return;
+  check_if_due();
+  if (ranks_.load(std::memory_order_relaxed) > cores_) ::sched_yield();
+}
+
+void Executor::rest(Backoff& backoff, const Condition& condition, std::int64_t most_ns) {
+  switch (backoff.next()) {
+    case Backoff::Step::kPause: cpu_pause(); break;
+    case Backoff::Step::kYield:
+      ::sched_yield();
+      check_if_due();
+      break;
+    case Backoff::Step::kSleep:
+      sleep_until_rung(condition, most_ns);
+      backoff.after_sleep();
+      break;
+  }
+}
+
+void Executor::check_if_due() {
+  const std::int64_t now = now_ns();
+  if (now - checked_ns_.load(std::memory_order_relaxed) < kCheckEvery_ns) return;
+  if (!lock_.try_lock()) return;
+  DriveScope drive(*this);
+  drive.moved = check_heads(now);
+}
+
+void Executor::quiesce_doorbells() {
+  std::uint64_t later = 0;
+  {
+    const std::lock_guard lock(sleeps_mutex_);
+    later = next_sleep_;
+  }
+  const auto is_old = [later](std::uint64_t number) { return number < later; };
+  for (;;) {
+    {
+      const std::lock_guard lock(sleeps_mutex_);
+      if (std::none_of(sleeps_.begin(), sleeps_.end(), is_old)) return;
+    }
+    bell_.ring();
+    ::sched_yield();
+  }
+}
+
+// Announce, look again, wait. Only who gets the lock can see which doorbells the heads have; who
+// does not sleeps on the device's own, which the holder rings when it leaves.
+void Executor::sleep_until_rung(const Condition& condition, std::int64_t most_ns) {
+  SleepScope sleep(*this);
+  if (lock_.try_lock_or_ask()) {
+    DriveScope drive(*this);
+    drive.moved = drain_inbox();
+    for (Stream* stream : active_) {
+      if (gated(*stream)) continue;
+      if (!sleep.add_all(stream->items_.front().task->doorbells())) {
+        most_ns = std::min(most_ns, kBlindSleep_ns);
+      }
+    }
+    drive.moved |= pass();
+    drive.moved |= check_heads(now_ns());
+    drive.watching = !drive.moved;
+    if (drive.moved) return;
+  }
+  if (!condition.holds()) sleep.wait(std::min(most_ns, kLongestSleep_ns));
+}
+
+}  // namespace catenary

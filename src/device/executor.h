@@ -1,0 +1,159 @@
+// Executor: what makes the work of one device advance.
+//
+// Every stream's head task is polled in turn, under the drive lock; no task can hold up another.
+// Who waits, drives: submit() tries at once what can be done without waiting, drive_until() polls
+// until its condition holds, and only when there is work and nobody waits for it does the
+// executor's own thread take over. An idle executor uses no processor time at all.
+//
+// Threads: any. Nothing here waits but drive_until. Owner: the device; an executor is never
+// destroyed, since its thread may run until the process ends. Failure: a task that throws is told
+// through fail() and counts as done. This is one of the two places in the library that catch.
+//
+// Who is responsible for work that is pending, so that none is forgotten: a thread inside
+// drive_until (a watcher), else the executor's thread, which is awake ("armed") whenever there is
+// pending work without a watcher. Whoever leaves pending work behind arms it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <type_traits>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "src/base/doorbell.h"
+#include "src/device/counter.h"
+#include "src/device/drive_lock.h"
+#include "src/device/stream.h"
+#include "src/device/task.h"
+#include "src/device/wait_policy.h"
+
+namespace catenary {
+
+class DriverThread;
+
+// A condition that a wait ends with, without owning it.
+class Condition {
+ public:
+  template <typename Predicate>
+  requires(!std::is_same_v<std::remove_cvref_t<Predicate>, Condition>) explicit Condition(
+      Predicate& predicate) noexcept
+      : object_(const_cast<void*>(static_cast<const void*>(&predicate))),
+        holds_([](void* object) -> bool { return (*static_cast<Predicate*>(object))(); }) {}
+  bool holds() const { return holds_(object_); }
+
+ private:
+  void* object_;
+  bool (*holds_)(void*);
+};
+
+class Executor {
+ public:
+  explicit Executor(int ordinal);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Appends the task to the stream and tries at once what can be done without waiting. Throws only
+  // if memory runs out or the process is a forked child; the task was then not taken.
+  void submit(Stream& stream, TaskPtr task);
+
+  // Waits here and drives until the condition holds; false if the wait ended before. The condition
+  // is asked without locks, at least every 50 ms; whoever makes it true from outside of this
+  // device's tasks rings the doorbell.
+  bool drive_until(const Condition& condition, const Wait& wait);
+
+  // Polls each head once if nobody else drives; true if something moved.
+  bool try_drive();
+
+  // For a thread that asks again and again instead of waiting: drives once, here and where nobody
+  // waits, and lends its core to others if it is needed there.
+  void visit();
+
+  // Something outside of poll() finished: tries at once to go on, and wakes whoever sleeps.
+  void nudge();
+
+  bool pending() const noexcept { return queued_.load() != 0 || inboxed_.load() != 0; }
+  // Pending, and no thread waits for it.
+  bool unwatched() const noexcept { return pending() && watchers_.load() == 0; }
+
+  Doorbell& doorbell() noexcept { return bell_; }
+  int ordinal() const noexcept { return ordinal_; }
+
+  // Returns when every thread that slept on doorbells of tasks has woken up and looked anew.
+  void quiesce_doorbells();
+
+  // Keeps a stream until the pass at hand is over. For a task of that stream, from poll().
+  void retire(std::shared_ptr<Stream> stream);
+  // Whether the executor's own thread polls tasks just now.
+  bool driver_at_work() const noexcept;
+
+  // How many ranks share the cores of this machine; the most ever told counts.
+  void note_ranks(int local_ranks);
+
+ private:
+  friend class DriverThread;
+  class DriveScope;
+  class WatchScope;
+  class SleepScope;
+  struct Inboxed {
+    Stream* stream;
+    TaskPtr task;
+  };
+
+  // All of these need the drive lock.
+  bool pass();
+  bool drain_inbox();
+  void append(Stream& stream, TaskPtr task);
+  void make_room(Stream& stream);
+  void place(Stream& stream, TaskPtr task) noexcept;
+  bool advance(Stream& stream);
+  bool gated(const Stream& stream) const;
+  void finish_head(Stream& stream);
+  void drop_idle_streams();
+  bool check_heads(std::int64_t now);
+
+  void drive_unwatched();
+  bool drive_around();
+  void arm_if_unwatched();
+  // Doorbell::ring() without its fence, for after unlock(), whose exchange is one.
+  void ring_after_unlock() noexcept {
+    if (words_.sleepers.load() != 0) bell_.ring();
+  }
+  void rest(Backoff& backoff, const Condition& condition, std::int64_t most_ns);
+  void check_if_due();
+  void sleep_until_rung(const Condition& condition, std::int64_t most_ns);
+  std::uint64_t visits() const noexcept { return visits_.load(std::memory_order_relaxed); }
+
+  const int ordinal_;
+  const int cores_;
+  DoorbellWords words_;
+  Doorbell bell_{words_, false};
+  DriveLock lock_;
+
+  // Under the drive lock.
+  std::vector<Stream*> active_;                   // streams that have queued tasks
+  std::vector<std::shared_ptr<Stream>> retired_;  // freed when the pass is over
+  std::uint64_t next_order_ = 0;
+
+  Counter queued_{0};             // tasks in streams; written under the lock
+  Counter inboxed_{0};            // tasks in the inbox
+  Counter visits_{0};             // rounds that waiting threads drove, roughly
+  std::atomic<int> watchers_{0};  // threads within drive_until
+  std::atomic<int> ranks_{1};
+  std::atomic<std::int64_t> checked_ns_{0};  // when heads were last checked
+
+  // The sleeps going on, by number.
+  std::mutex sleeps_mutex_;
+  std::vector<std::uint64_t> sleeps_;
+  std::uint64_t next_sleep_ = 0;
+
+  // What came while somebody else drove.
+  std::mutex inbox_mutex_;
+  RingQueue<Inboxed> inbox_;
+
+  std::unique_ptr<DriverThread> thread_;
+};
+
+}  // namespace catenary

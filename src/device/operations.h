@@ -1,0 +1,24 @@
+// The tasks that the device itself puts into streams: marks for events, the user's functions,
+// copies and fills. They never fail, unless the system has no thread left for a lane.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "src/device/event.h"
+#include "src/device/lane.h"
+#include "src/device/stream.h"
+#include "src/device/task.h"
+
+namespace catenary {
+
+// What takes longer than a poll should: more bytes than this are copied on the copy lane.
+inline constexpr std::size_t kInlineBytes = 65536;
+
+TaskPtr make_record_task(std::shared_ptr<EventPoint> point);
+TaskPtr make_wait_task(std::shared_ptr<EventPoint> point);
+TaskPtr make_host_function_task(Device& device, Stream::HostFunction function, void* data);
+TaskPtr make_copy_task(Device& device, void* to, const void* from, std::size_t bytes);
+TaskPtr make_fill_task(Device& device, void* to, int value, std::size_t bytes);
+
+}  // namespace catenary

@@ -1,0 +1,48 @@
+#include "src/device/stream.h"
+
+#include "src/device/device.h"
+#include "src/device/event.h"
+#include "src/device/operations.h"
+
+namespace catenary {
+
+Stream::~Stream() = default;
+
+void Stream::enqueue(TaskPtr task) { device_.executor().submit(*this, std::move(task)); }
+
+void Stream::record(Event& event) {
+  auto point = std::make_shared<EventPoint>(device_);
+  enqueue(make_record_task(point));
+  event.set_point(std::move(point));
+}
+
+void Stream::wait_event(const Event& event) {
+  std::shared_ptr<EventPoint> point = event.point();
+  if (point == nullptr || point->done.load(std::memory_order_acquire)) return;
+  enqueue(make_wait_task(std::move(point)));
+}
+
+void Stream::enqueue_host_function(HostFunction function, void* data) {
+  enqueue(make_host_function_task(device_, function, data));
+}
+
+void Stream::enqueue_copy(void* to, const void* from, std::size_t bytes) {
+  enqueue(make_copy_task(device_, to, from, bytes));
+}
+
+void Stream::enqueue_fill(void* to, int value, std::size_t bytes) {
+  enqueue(make_fill_task(device_, to, value, bytes));
+}
+
+bool Stream::query() {
+  if (!idle()) device_.executor().visit();
+  return idle();
+}
+
+void Stream::synchronize() {
+  const std::uint64_t target = accepted();
+  drive_until(device_,
+              [this, target] { return finished_.load(std::memory_order_acquire) >= target; });
+}
+
+}  // namespace catenary

@@ -1,0 +1,61 @@
+// WaitPolicy: how a thread spends its time while nothing moves.
+//
+// First a few pauses, which keep the core; then yields, which lend it; then sleep. How many of each
+// follows from how many ranks share the cores: with a core per rank a longer look is free, with
+// more ranks than cores every pause is stolen from a rank that has work. Any thread; Backoff
+// belongs to one.
+#pragma once
+
+#include <algorithm>
+
+namespace catenary {
+
+inline void cpu_pause() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#endif
+}
+
+struct WaitPolicy {
+  int pauses;
+  int yields;
+
+  // Just enough to let the others pass by.
+  static constexpr WaitPolicy lean() noexcept { return {16, 50}; }
+  // With a core per rank, some 200 us: a pause takes about 25 ns and a yield about 0.5 us.
+  static constexpr WaitPolicy for_ranks(int ranks, int cores) noexcept {
+    return ranks > cores ? lean() : WaitPolicy{300, 400};
+  }
+};
+
+// The state of one wait.
+class Backoff {
+ public:
+  enum class Step { kPause, kYield, kSleep };
+
+  explicit Backoff(WaitPolicy policy) noexcept : policy_(policy) {}
+
+  // What to do next, nothing having moved.
+  Step next() noexcept {
+    const int round = rounds_;
+    if (round < policy_.pauses) return ++rounds_, Step::kPause;
+    if (round < policy_.pauses + policy_.yields) return ++rounds_, Step::kYield;
+    return Step::kSleep;
+  }
+  // Something moved: start over.
+  void restart() noexcept { rounds_ = 0; }
+  // Slept: what woke us may need a moment, but a wait that is long already deserves no second
+  // full budget.
+  void after_sleep() noexcept {
+    rounds_ = policy_.pauses + policy_.yields - std::min(policy_.yields, kYieldsAfterSleep);
+  }
+
+ private:
+  static constexpr int kYieldsAfterSleep = 2;
+  WaitPolicy policy_;
+  int rounds_ = 0;
+};
+
+}  // namespace catenary

@@ -1,0 +1,33 @@
+#include "src/engine/descriptor.h"
+
+#include "src/base/error.h"
+
+namespace catenary {
+
+std::string_view name_of(Reduction reduction) {
+  constexpr std::string_view kNames[] = {"sum", "prod", "max", "min", "avg", "premulsum", "none"};
+  return kNames[static_cast<int>(reduction) % 7];
+}
+
+std::string describe(const Descriptor& descriptor) {
+  std::string text = format("%s number %u (count %llu, %s", std::string(name_of(descriptor.kind)).c_str(),
+                            descriptor.sequence, static_cast<unsigned long long>(descriptor.count),
+                            std::string(name_of(descriptor.type)).c_str());
+  if (descriptor.reduction != Reduction::kNone) text += ", " + std::string(name_of(descriptor.reduction));
+  switch (descriptor.kind) {
+    case Collective::kBroadcast:
+    case Collective::kReduce:
+    case Collective::kGather:
+    case Collective::kScatter: text += format(", root %d", descriptor.root); break;
+    default: break;
+  }
+  return text + ")";
+}
+
+bool matches(const Descriptor& mine, const Descriptor& theirs) {
+  Descriptor expected = mine;
+  if (mine.kind == Collective::kRecv) expected.kind = Collective::kSend;
+  return expected == theirs;
+}
+
+}  // namespace catenary

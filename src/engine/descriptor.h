@@ -1,0 +1,48 @@
+// Descriptor: what an operation is, in the few bytes that travel with the first message on each link
+// so that ranks which do not agree find out instead of hanging. A value; no threads, no waiting.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "src/base/types.h"
+#include "src/collective/operation.h"
+
+namespace catenary {
+
+// How the inputs are combined, as users name it.
+enum class Reduction : std::uint8_t { kSum, kProd, kMax, kMin, kAvg, kPreMulSum, kNone };
+
+std::string_view name_of(Reduction reduction);
+
+struct Descriptor {
+  std::uint32_t sequence = 0;  // n-th collective of the communicator, or n-th message of the pair
+  Collective kind = Collective::kAllReduce;
+  DataType type = DataType::kInt8;
+  Reduction reduction = Reduction::kNone;
+  std::uint8_t algorithm = 0;  // ranks that choose differently would hang just as well
+  std::int32_t root = 0;       // point-to-point: unused
+  std::uint32_t reserved = 0;
+  std::uint64_t count = 0;
+
+  bool operator==(const Descriptor&) const = default;
+};
+static_assert(sizeof(Descriptor) == 24);
+
+// "AllReduce number 7 (count 100, float, sum)".
+std::string describe(const Descriptor& descriptor);
+
+// Whether the message of a peer that describes itself as `theirs` belongs to `mine`.
+bool matches(const Descriptor& mine, const Descriptor& theirs);
+
+// Where data starts in a message of `bytes` that opens with a descriptor: right after it while
+// everything fits one cache line with the slot's own words, else on the next line for alignment.
+inline constexpr std::size_t kDescriptorBytes = sizeof(Descriptor);
+inline constexpr std::size_t kPaddedDescriptorBytes = 64;
+inline constexpr std::size_t kCompactDataBytes = 32;
+constexpr std::size_t opening_bytes(std::size_t data_bytes) {
+  return data_bytes <= kCompactDataBytes ? kDescriptorBytes : kPaddedDescriptorBytes;
+}
+
+}  // namespace catenary

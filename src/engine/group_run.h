@@ -1,0 +1,88 @@
+// GroupRun: the operations of one communicator that were submitted together, as one task of a stream.
+//
+// Its runs advance side by side, so that sends and receives of a group never wait for each other's
+// order. What must keep an order has turns: collectives of a communicator go one after the other in
+// the order of issue, and so do the sends to one peer and the receives from one peer.
+//
+// Threads: poll(), check() and fail() by whoever drives the device. Owner: the stream, then the
+// communicator's pool again. Failure: the first throw ends all runs, and the communicator is told.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "src/base/doorbell.h"
+#include "src/device/task.h"
+#include "src/engine/schedule_run.h"
+
+namespace catenary {
+
+// Tickets for something that one run at a time may use. take() under the communicator's issue lock,
+// the rest by the driver.
+struct Turn {
+  std::uint64_t taken = 0;
+  std::uint64_t serving = 0;
+  std::uint64_t take() { return taken++; }
+  bool idle() const { return serving == taken; }
+};
+
+// What a group run needs from the communicator whose operations it carries.
+class RunOwner {
+ public:
+  // Throws the communicator's failure, if it has one. Cheap: at each poll.
+  virtual void throw_if_failed() = 0;
+  // The slow look, on behalf of a run that does not get on: abort, peers' deaths and reports, and
+  // peers that run something else.
+  virtual void check_peers(const class GroupRun& run) = 0;
+  // Moves bytes of the transports that need it.
+  virtual void poll_transports() = 0;
+  // What rings when a peer did something; empty: nobody rings.
+  virtual std::span<Doorbell* const> doorbells() = 0;
+  // A run got on.
+  virtual void moved() noexcept = 0;
+  // A run threw: becomes the communicator's failure unless it already has one.
+  virtual void run_failed(const std::exception& error) noexcept = 0;
+  // The group run is over, well or not, and may be used again.
+  virtual void run_over(class GroupRun& run) noexcept = 0;
+
+ protected:
+  ~RunOwner() = default;
+};
+
+class GroupRun final : public Task {
+ public:
+  // Empty, for a communicator that outlives it in the pool.
+  GroupRun() = default;
+
+  // Begins a new life: `owner` is kept alive until the run is over.
+  void begin(std::shared_ptr<RunOwner> owner);
+  void add(const RunSpec& spec, Turn& turn);
+
+  Progress poll() override;
+  void check() override;
+  void fail(const std::exception& error) noexcept override;
+  std::span<Doorbell* const> doorbells() override { return owner_->doorbells(); }
+  void recycle() noexcept override;
+
+  // The first run that is not over and may run: what this group waits in. Null between lives.
+  const ScheduleRun* waiting_run() const;
+
+ private:
+  struct Member {
+    ScheduleRun run;
+    Turn* turn = nullptr;
+    std::uint64_t ticket = 0;
+    bool over = false;
+  };
+
+  Progress poll_members();
+
+  std::shared_ptr<RunOwner> owner_;
+  std::vector<Member> members_;
+  std::size_t left_ = 0;
+};
+
+}  // namespace catenary

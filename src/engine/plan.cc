@@ -1,0 +1,123 @@
+#include "src/engine/plan.h"
+
+#include <algorithm>
+#include <set>
+
+#include "src/base/error.h"
+
+namespace catenary {
+namespace {
+
+class Compiler {
+ public:
+  Compiler(const Schedule& schedule, int rank, Channel channel, bool scaled, LinkTable& links)
+      : steps_(schedule.steps), rank_(rank), channel_(channel), scaled_(scaled), links_(links) {
+    plan_.chunk_count = schedule.chunk_count;
+  }
+
+  Plan compile() {
+    find_own_messages();
+    for (std::size_t i = 0; i < steps_.size();) {
+      const Step& step = steps_[i];
+      if (step.dst.buffer == Buffer::kScratch) {
+        i = add_fold(i);
+      } else if (own_messages_ && step.send_to == rank_) {
+        ++i;  // read in place by the fold
+      } else {
+        add_step(step);
+        ++i;
+      }
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  // Whether a message to ourselves can be dropped: it only sends input on, and a step of this same
+  // schedule takes it. (A send to ourselves is taken by a receive of its own.)
+  void find_own_messages() {
+    const auto takes_own = [this](const Step& step) { return step.recv_from == rank_; };
+    if (std::none_of(steps_.begin(), steps_.end(), takes_own)) return;
+    for (const Step& step : steps_) {
+      if (step.send_to != rank_) continue;
+      const bool plain = !scaled_ && step.recv_from == kNobody && step.src.buffer == Buffer::kInput && !step.dst;
+      if (!plain || own_input_) {
+        own_messages_ = false;
+        return;
+      }
+      own_input_ = step.src;
+      own_messages_ = true;
+    }
+  }
+
+  void add_step(const Step& step) {
+    PlannedStep planned;
+    planned.src = step.src;
+    planned.dst = step.dst;
+    fill_recv(step.recv_from, planned);
+    fill_send(step.send_to, planned);
+    plan_.steps.push_back(planned);
+  }
+
+  // Steps from `at` up to the one that takes the sum out of scratch are one fold.
+  std::size_t add_fold(std::size_t at) {
+    PlannedStep planned;
+    planned.fold_first = static_cast<int>(plan_.fold_sources.size());
+    const Chunk carried = steps_[at].dst;
+    if (steps_[at].src) plan_.fold_sources.push_back({nullptr, steps_[at].src, kNobody, false});
+    for (bool first = true;; ++at, first = false) {
+      if (at == steps_.size()) throw Error(ErrorCode::kInternal, "a schedule leaves a fold open");
+      const Step& step = steps_[at];
+      const bool well_formed = step.recv_from != kNobody && (first || step.src == carried);
+      if (!well_formed) throw Error(ErrorCode::kInternal, "a schedule uses scratch outside of a fold");
+      add_fold_source(step.recv_from);
+      if (step.dst == carried) continue;
+      planned.fold_count = static_cast<int>(plan_.fold_sources.size()) - planned.fold_first;
+      planned.dst = step.dst;
+      fill_send(step.send_to, planned);
+      plan_.steps.push_back(planned);
+      return at + 1;
+    }
+  }
+
+  void add_fold_source(int peer) {
+    if (own_messages_ && peer == rank_) {
+      plan_.fold_sources.push_back({nullptr, own_input_, kNobody, false});
+      return;
+    }
+    plan_.fold_sources.push_back(
+        {&links_.recv_link(peer, channel_), {}, peer, opened_recv_.insert(peer).second});
+  }
+
+  void fill_recv(int peer, PlannedStep& planned) {
+    if (peer == kNobody) return;
+    planned.recv = &links_.recv_link(peer, channel_);
+    planned.recv_from = peer;
+    planned.opens_recv = opened_recv_.insert(peer).second;
+  }
+
+  void fill_send(int peer, PlannedStep& planned) {
+    if (peer == kNobody) return;
+    planned.send = &links_.send_link(peer, channel_);
+    planned.send_to = peer;
+    planned.opens_send = opened_send_.insert(peer).second;
+  }
+
+  const std::vector<Step>& steps_;
+  const int rank_;
+  const Channel channel_;
+  const bool scaled_;
+  LinkTable& links_;
+  Plan plan_;
+  bool own_messages_ = false;
+  Chunk own_input_ = {};
+  std::set<int> opened_recv_;
+  std::set<int> opened_send_;
+};
+
+}  // namespace
+
+Plan compile(const Schedule& schedule, int rank, Channel channel, bool scaled, LinkTable& links) {
+  return Compiler(schedule, rank, channel, scaled, links).compile();
+}
+
+}  // namespace catenary

@@ -1,0 +1,46 @@
+// Plan: a schedule compiled for one rank against its links, ready to run any number of times.
+//
+// Compiling resolves each step's links, marks the first message on every link (it opens with the
+// operation's descriptor), joins the steps of a fold into one, and drops messages of a rank to itself
+// where the input can be read in place. A value that points to links; it knows no buffers and no
+// counts. Threads: made under the communicator's issue lock, read-only afterwards. Nothing waits.
+#pragma once
+
+#include <vector>
+
+#include "src/collective/schedule.h"
+#include "src/transport/link_table.h"
+
+namespace catenary {
+
+struct PlannedStep {
+  RecvLink* recv = nullptr;  // null in a fold: its sources say where from
+  SendLink* send = nullptr;
+  Chunk src = {};
+  Chunk dst = {};
+  int recv_from = kNobody;
+  int send_to = kNobody;
+  bool opens_recv = false;  // the first message of the operation on that link
+  bool opens_send = false;
+  int fold_first = 0;  // a fold of `fold_count` sources, the first at this index; 0: not a fold
+  int fold_count = 0;
+};
+
+// One operand of a fold: a peer's message, or the rank's own input in place.
+struct FoldSource {
+  RecvLink* recv = nullptr;  // null: `own`
+  Chunk own = {};
+  int recv_from = kNobody;
+  bool opens_recv = false;
+};
+
+struct Plan {
+  int chunk_count = 1;
+  std::vector<PlannedStep> steps;
+  std::vector<FoldSource> fold_sources;
+};
+
+// `scaled`: inputs are multiplied on the way in, so they cannot be read in place.
+Plan compile(const Schedule& schedule, int rank, Channel channel, bool scaled, LinkTable& links);
+
+}  // namespace catenary

@@ -1,0 +1,232 @@
+#include "src/engine/schedule_run.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "src/base/error.h"
+
+namespace catenary {
+namespace {
+
+// Where a result is both kept and passed on, it is made and copied in blocks that stay in the
+// first-level cache between the two.
+constexpr std::size_t kBlockBytes = 8192;
+
+void copy_unless_same(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (to != nullptr && to != from) std::memcpy(to, from, bytes);
+}
+
+}  // namespace
+
+ScheduleRun::ScheduleRun(const RunSpec& spec)
+    : spec_(spec), element_bytes_(element_bytes(spec.descriptor.type)) {
+  // An operation on nothing still tells its peers so.
+  passes_ = std::max<std::size_t>(spec_.slicing.passes(), 1);
+}
+
+Task::Progress ScheduleRun::advance() {
+  if (!started_) {
+    take_scalar();
+    started_ = true;
+  }
+  bool moved = false;
+  for (; pass_ < passes_; ++pass_, step_ = 0) {
+    while (step_ < spec_.plan->steps.size()) {
+      const std::size_t before = slice_;
+      const bool done = do_step(spec_.plan->steps[step_]);
+      moved = moved || done || slice_ != before;
+      if (!done) return moved ? Task::Progress::kSome : Task::Progress::kNone;
+      ++step_;
+      slice_ = 0;
+    }
+  }
+  waits_for_ = kNobody;
+  return Task::Progress::kDone;
+}
+
+// Does the slices of one step that can be done now; true once all are. The first message of an
+// operation on a link is sent even if it carries no data: it opens with the descriptor.
+bool ScheduleRun::do_step(const PlannedStep& step) {
+  const Range part = spec_.slicing.part((step.dst ? step.dst : step.src).index, pass_);
+  const std::size_t slices = spec_.slicing.slices(part);
+  for (;;) {
+    const bool first = pass_ == 0 && slice_ == 0;
+    if (slice_ >= slices && !(first && slices == 0)) return true;
+    Slice slice;
+    if (slices > 0) {
+      const Range range = spec_.slicing.slice(part, slice_);
+      slice = {(range.offset - part.offset) * element_bytes_, range.count * element_bytes_};
+    }
+    const bool done =
+        step.fold_count > 0 ? do_fold_slice(step, slice, first) : do_slice(step, slice, first);
+    if (!done) return false;
+    if (slices == 0) return true;
+    ++slice_;
+  }
+}
+
+bool ScheduleRun::do_slice(const PlannedStep& step, const Slice& slice, bool first) {
+  const bool opens_recv = first && step.opens_recv;
+  const bool opens_send = first && step.opens_send;
+  const std::byte* received = nullptr;
+  std::byte* passed_on = nullptr;
+  const bool receives = step.recv != nullptr && (slice.bytes > 0 || opens_recv);
+  const bool sends = step.send != nullptr && (slice.bytes > 0 || opens_send);
+  if (receives) {
+    received = peek(*step.recv, step.recv_from, opens_recv, slice.bytes).data();
+    if (received == nullptr) return false;
+  }
+  if (sends) {
+    passed_on = acquire(step, opens_send, slice.bytes);
+    if (passed_on == nullptr) return false;
+  }
+  if (slice.bytes > 0) {
+    apply(step, received, source(step.src, slice), step.src.buffer == Buffer::kInput,
+          target(step.dst, slice), passed_on, slice.bytes);
+  }
+  if (sends) step.send->commit((opens_send ? opening_bytes(slice.bytes) : 0) + slice.bytes);
+  if (receives) step.recv->release();
+  return true;
+}
+
+bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, bool first) {
+  constexpr int kFewSources = 16;
+  std::array<const void*, kFewSources> few;
+  std::vector<const void*> many;
+  const void** operands = few.data();
+  if (step.fold_count > kFewSources) {
+    many.resize(static_cast<std::size_t>(step.fold_count));
+    operands = many.data();
+  }
+  const FoldSource* sources = &spec_.plan->fold_sources[static_cast<std::size_t>(step.fold_first)];
+  const auto is_sent = [&](const FoldSource& s) {
+    return s.recv != nullptr && (slice.bytes > 0 || (first && s.opens_recv));
+  };
+  for (int i = 0; i < step.fold_count; ++i) {
+    const FoldSource& from = sources[i];
+    operands[i] = source(from.own, slice);
+    if (!is_sent(from)) continue;
+    operands[i] = peek(*from.recv, from.recv_from, first && from.opens_recv, slice.bytes).data();
+    if (operands[i] == nullptr) return false;
+  }
+  const bool opens_send = first && step.opens_send;
+  const bool sends = step.send != nullptr && (slice.bytes > 0 || opens_send);
+  std::byte* passed_on = sends ? acquire(step, opens_send, slice.bytes) : nullptr;
+  if (sends && passed_on == nullptr) return false;
+  if (slice.bytes > 0) {
+    std::byte* kept = target(step.dst, slice);
+    std::byte* out = kept != nullptr ? kept : passed_on;
+    const std::size_t count = slice.bytes / element_bytes_;
+    if (scaled_ && sources[0].recv == nullptr) {
+      // Only the first operand is ever our own here: others would have come as scaled messages.
+      spec_.kernels->scale(out, operands[0], spec_.scaling.value, count);
+      operands[0] = out;
+    }
+    spec_.kernels->fold(out, operands, step.fold_count, count);
+    if (kept != nullptr) finish_average(kept, slice.bytes);
+    copy_unless_same(passed_on, out, slice.bytes);
+  }
+  if (sends) step.send->commit((opens_send ? opening_bytes(slice.bytes) : 0) + slice.bytes);
+  for (int i = 0; i < step.fold_count; ++i) {
+    if (is_sent(sources[i])) sources[i].recv->release();
+  }
+  return true;
+}
+
+// The data of the next message on a link, null data while there is none.
+ByteView ScheduleRun::peek(RecvLink& link, int peer, bool opening, std::size_t bytes) {
+  const ByteView message = link.try_peek();
+  if (message.empty()) {
+    waits_for_ = peer;
+    return {};
+  }
+  std::size_t skip = 0;
+  if (opening) {
+    check_opening(message, peer);
+    skip = opening_bytes(bytes);
+  }
+  if (message.size() != skip + bytes) {
+    throw_error(ErrorCode::kRemote, "rank %d sent %zu bytes to rank %d where %zu belong to %s", peer,
+                message.size(), spec_.rank, skip + bytes, describe(spec_.descriptor).c_str());
+  }
+  return {message.data() + skip, bytes};
+}
+
+// Room for a slice in the next slot of a step's send link, null while there is none.
+std::byte* ScheduleRun::acquire(const PlannedStep& step, bool opening, std::size_t bytes) {
+  const std::size_t skip = opening ? opening_bytes(bytes) : 0;
+  const ByteSpan slot = step.send->try_acquire(skip + bytes);
+  if (slot.empty()) {
+    waits_for_ = step.send_to;
+    return nullptr;
+  }
+  if (opening) std::memcpy(slot.data(), &spec_.descriptor, sizeof spec_.descriptor);
+  return slot.data() + skip;
+}
+
+void ScheduleRun::check_opening(ByteView message, int peer) const {
+  Descriptor theirs;
+  if (message.size() >= sizeof theirs) {
+    std::memcpy(&theirs, message.data(), sizeof theirs);
+    if (matches(spec_.descriptor, theirs)) return;
+  }
+  throw_error(ErrorCode::kInvalidUsage,
+              "ranks do not agree: rank %d runs %s, but rank %d runs %s; every rank must issue the same "
+              "operations in the same order", spec_.rank, describe(spec_.descriptor).c_str(), peer,
+              describe(theirs).c_str());
+}
+
+const std::byte* ScheduleRun::source(const Chunk& chunk, const Slice& slice) const {
+  if (!chunk) return nullptr;
+  const std::byte* base = chunk.buffer == Buffer::kInput ? spec_.input : spec_.output;
+  return base + spec_.slicing.part(chunk.index, pass_).offset * element_bytes_ + slice.offset;
+}
+
+std::byte* ScheduleRun::target(const Chunk& chunk, const Slice& slice) const {
+  if (!chunk) return nullptr;
+  return spec_.output + spec_.slicing.part(chunk.index, pass_).offset * element_bytes_ + slice.offset;
+}
+
+// The heart: what one slice does to bytes. `received` and `own` are operands (either may be null),
+// `kept` and `passed_on` are places for the result (either may be null).
+void ScheduleRun::apply(const PlannedStep& step, const std::byte* received, const std::byte* own,
+                        bool own_is_input, std::byte* kept, std::byte* passed_on, std::size_t bytes) {
+  const bool scale_own = scaled_ && own_is_input && own != nullptr;
+  const bool computes = scale_own || (received != nullptr && own != nullptr);
+  if (!computes) {
+    const std::byte* from = received != nullptr ? received : own;
+    copy_unless_same(passed_on, from, bytes);
+    copy_unless_same(kept, from, bytes);
+    return;
+  }
+  const std::size_t block = kept != nullptr && passed_on != nullptr ? kBlockBytes : bytes;
+  for (std::size_t at = 0; at < bytes; at += block) {
+    const std::size_t now = std::min(block, bytes - at);
+    const std::size_t count = now / element_bytes_;
+    std::byte* out = (kept != nullptr ? kept : passed_on) + at;
+    if (received == nullptr) {
+      spec_.kernels->scale(out, own + at, spec_.scaling.value, count);
+    } else if (scale_own) {
+      spec_.kernels->reduce_scaled(out, received + at, own + at, spec_.scaling.value, count);
+    } else {
+      spec_.kernels->reduce(out, own + at, received + at, count);
+    }
+    if (received != nullptr && step.dst.buffer == Buffer::kOutput) finish_average(out, now);
+    if (kept != nullptr && passed_on != nullptr) std::memcpy(passed_on + at, out, now);
+  }
+}
+
+void ScheduleRun::finish_average(std::byte* at, std::size_t bytes) {
+  if (spec_.divisor == 1) return;
+  spec_.kernels->divide(at, at, spec_.divisor, bytes / element_bytes_);
+}
+
+void ScheduleRun::take_scalar() {
+  scaled_ = spec_.scaling.from != Scaling::From::kNothing;
+  if (spec_.scaling.from == Scaling::From::kMemory) {
+    std::memcpy(spec_.scaling.value.bits, spec_.scaling.memory, element_bytes_);
+  }
+}
+
+}  // namespace catenary

@@ -1,0 +1,87 @@
+// ScheduleRun: one operation under way: a plan, its buffers, and a position in it. The only
+// resumable thing in the library.
+//
+// Chunks are cut into slices of at most one slot. A step holds its input slot until an output slot is
+// free, so links need at least two slots; and a chunk may span at most slots-1 slots before a pass
+// ends, so longer chunks run the schedule in several passes, each over a part of every chunk.
+//
+// Threads: advance() by whoever drives the device. Waiting: none. Failure: advance() throws Error,
+// kInvalidUsage when a peer's operation does not match; the run is then over.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "src/collective/partition.h"
+#include "src/device/task.h"
+#include "src/engine/descriptor.h"
+#include "src/engine/plan.h"
+#include "src/kernels/reduce.h"
+
+namespace catenary {
+
+// What scales inputs on the way in.
+struct Scaling {
+  enum class From : std::uint8_t { kNothing, kValue, kMemory };
+  From from = From::kNothing;
+  Scalar value = {};             // kValue
+  const void* memory = nullptr;  // kMemory: read when the operation starts
+};
+
+// All that a run needs, copied into it.
+struct RunSpec {
+  const Plan* plan = nullptr;
+  const kernels::ReduceKernels* kernels = nullptr;  // null where nothing is reduced
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  Slicing slicing{Partition{}, 64, 2};
+  Descriptor descriptor;
+  Scaling scaling;
+  std::int64_t divisor = 1;       // integer averages
+  int rank = 0;
+};
+
+class ScheduleRun {
+ public:
+  ScheduleRun() = default;
+  explicit ScheduleRun(const RunSpec& spec);
+
+  // Does every step that can be done now.
+  Task::Progress advance();
+
+  const RunSpec& spec() const { return spec_; }
+  // For reports of stalls: "waiting for rank 3" or "".
+  int waits_for() const { return waits_for_; }
+
+ private:
+  struct Slice {
+    std::size_t offset = 0;  // bytes into the pass's part of its chunk
+    std::size_t bytes = 0;
+  };
+
+  bool do_step(const PlannedStep& step);
+  bool do_slice(const PlannedStep& step, const Slice& slice, bool first);
+  bool do_fold_slice(const PlannedStep& step, const Slice& slice, bool first);
+
+  ByteView peek(RecvLink& link, int peer, bool opening, std::size_t bytes);
+  std::byte* acquire(const PlannedStep& step, bool opening, std::size_t bytes);
+  void check_opening(ByteView message, int peer) const;
+  const std::byte* source(const Chunk& chunk, const Slice& slice) const;
+  std::byte* target(const Chunk& chunk, const Slice& slice) const;
+  void apply(const PlannedStep& step, const std::byte* received, const std::byte* own,
+             bool own_is_input, std::byte* kept, std::byte* passed_on, std::size_t bytes);
+  void finish_average(std::byte* at, std::size_t bytes);
+  void take_scalar();
+
+  RunSpec spec_;
+  bool scaled_ = false;
+  std::size_t element_bytes_ = 1;
+  std::size_t pass_ = 0;
+  std::size_t passes_ = 1;
+  std::size_t step_ = 0;
+  std::size_t slice_ = 0;  // of the current step in the current pass
+  bool started_ = false;
+  int waits_for_ = kNobody;
+};
+
+}  // namespace catenary

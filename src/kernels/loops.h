@@ -1,0 +1,266 @@
+// The loops that every instruction set shares, and the table made of them.
+//
+// Included by the reduce_<isa>.cc files only. Everything is in an anonymous namespace, and nothing
+// of the standard library that would emit code is called: each file is compiled with its own
+// instruction set, and an inline function shared with other files could be the copy that the linker
+// keeps for all of them.
+//
+// An instruction set provides, for each DataType, an Element<type>:
+//   Raw     a register (or part of one) of elements as they lie in memory
+//   Value   the same elements as they are computed with
+//   kElementBytes, and kUnroll, how many Raws an iteration takes
+//   load, store                          a whole Raw, any alignment
+//   load_tail, store_tail(.., bytes)     the first bytes of one; absent if Raw is a single element
+//   stream, fence                        stores past the caches to an aligned place, and their end;
+//                                        absent if there are none
+//   splat(Scalar) -> Raw, decode(Raw) -> Value, encode(Value) -> Raw
+//   add, mul, max, min(Value, Value) -> Value
+//   Integer the C type, for integers only
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "src/base/types.h"
+#include "src/kernels/table.h"
+
+namespace catenary::kernels {
+namespace {
+
+// A Value of two registers of small floats, computed with one Arithmetic.
+template <class Arithmetic>
+struct Paired {
+  struct Value {
+    typename Arithmetic::Value first, second;
+  };
+  [[gnu::always_inline]] static Value add(Value a, Value b) {
+    return {Arithmetic::add(a.first, b.first), Arithmetic::add(a.second, b.second)};
+  }
+  [[gnu::always_inline]] static Value mul(Value a, Value b) {
+    return {Arithmetic::mul(a.first, b.first), Arithmetic::mul(a.second, b.second)};
+  }
+  [[gnu::always_inline]] static Value max(Value a, Value b) {
+    return {Arithmetic::max(a.first, b.first), Arithmetic::max(a.second, b.second)};
+  }
+  [[gnu::always_inline]] static Value min(Value a, Value b) {
+    return {Arithmetic::min(a.first, b.first), Arithmetic::min(a.second, b.second)};
+  }
+};
+
+template <class Element, int kParts>
+struct Block {
+  typename Element::Value part[kParts];
+};
+
+// Reads the block at one offset of any operand.
+template <class Element, int kParts>
+struct WholeAt {
+  std::size_t offset;
+  [[gnu::always_inline]] Block<Element, kParts> operator()(const void* base) const {
+    const auto* from = static_cast<const std::byte*>(base) + offset;
+    Block<Element, kParts> block;
+    for (int i = 0; i < kParts; ++i) {
+      block.part[i] = Element::decode(
+          Element::load(from + static_cast<std::size_t>(i) * sizeof(typename Element::Raw)));
+    }
+    return block;
+  }
+};
+
+template <class Element>
+struct TailAt {
+  std::size_t offset;
+  std::size_t bytes;
+  [[gnu::always_inline]] Block<Element, 1> operator()(const void* base) const {
+    const auto* from = static_cast<const std::byte*>(base) + offset;
+    return {{Element::decode(Element::load_tail(from, bytes))}};
+  }
+};
+
+template <class Element, ReduceOp kOp>
+[[gnu::always_inline]] inline typename Element::Value combine(typename Element::Value a,
+                                                              typename Element::Value b) {
+  if constexpr (kOp == ReduceOp::kSum) return Element::add(a, b);
+  if constexpr (kOp == ReduceOp::kProd) return Element::mul(a, b);
+  if constexpr (kOp == ReduceOp::kMax) return Element::max(a, b);
+  if constexpr (kOp == ReduceOp::kMin) return Element::min(a, b);
+}
+
+template <ReduceOp kOp, class Element, int kParts>
+[[gnu::always_inline]] inline Block<Element, kParts> combine(Block<Element, kParts> a,
+                                                             Block<Element, kParts> b) {
+  for (int i = 0; i < kParts; ++i) a.part[i] = combine<Element, kOp>(a.part[i], b.part[i]);
+  return a;
+}
+
+template <class Element, int kParts>
+[[gnu::always_inline]] inline Block<Element, kParts> multiply(Block<Element, kParts> block,
+                                                              typename Element::Value factor) {
+  for (int i = 0; i < kParts; ++i) block.part[i] = Element::mul(factor, block.part[i]);
+  return block;
+}
+
+template <class Element, int kParts>
+[[gnu::always_inline]] inline Block<Element, kParts> rounded(Block<Element, kParts> block) {
+  for (int i = 0; i < kParts; ++i) block.part[i] = Element::decode(Element::encode(block.part[i]));
+  return block;
+}
+
+enum class Stores { kCached, kStreaming };
+
+// Stores what `compute` makes of each block from `offset` bytes on. It is given a reader of the
+// operands at that block, and a block is stored only after all of it is read, so that `out` may be
+// an operand.
+template <class Element, Stores kStores = Stores::kCached, class Compute>
+[[gnu::always_inline]] inline void for_each_block(void* out, std::size_t count, Compute compute,
+                                                  std::size_t offset = 0) {
+  constexpr std::size_t kRawBytes = sizeof(typename Element::Raw);
+  constexpr int kUnroll = Element::kUnroll;
+  auto* to = static_cast<std::byte*>(out);
+  const std::size_t bytes = count * Element::kElementBytes;
+  for (; offset + kUnroll * kRawBytes <= bytes; offset += kUnroll * kRawBytes) {
+    const Block<Element, kUnroll> block = compute(WholeAt<Element, kUnroll>{offset});
+    for (int i = 0; i < kUnroll; ++i) {
+      auto* place = to + offset + static_cast<std::size_t>(i) * kRawBytes;
+      if constexpr (kStores == Stores::kStreaming) {
+        Element::stream(place, Element::encode(block.part[i]));
+      } else {
+        Element::store(place, Element::encode(block.part[i]));
+      }
+    }
+  }
+  if constexpr (kUnroll > 1) {
+    for (; offset + kRawBytes <= bytes; offset += kRawBytes) {
+      Element::store(to + offset, Element::encode(compute(WholeAt<Element, 1>{offset}).part[0]));
+    }
+  }
+  if constexpr (kRawBytes > Element::kElementBytes) {
+    if (offset == bytes) return;
+    const Block<Element, 1> block = compute(TailAt<Element>{offset, bytes - offset});
+    Element::store_tail(to + offset, Element::encode(block.part[0]), bytes - offset);
+  }
+}
+
+template <class Element, ReduceOp kOp>
+void reduce(void* out, const void* a, const void* b, std::size_t count) {
+  for_each_block<Element>(
+      out,
+      count, [=](auto at) __attribute__((always_inline)) { return combine<kOp>(at(a), at(b)); });
+}
+
+template <class Element, ReduceOp kOp>
+void reduce_scaled(void* out, const void* a, const void* b, Scalar scale, std::size_t count) {
+  const typename Element::Value factor = Element::decode(Element::splat(scale));
+  for_each_block<Element>(
+      out, count, [=](auto at) __attribute__((always_inline)) {
+        return combine<kOp>(at(a), rounded(multiply(at(b), factor)));
+      });
+}
+
+template <class Element, ReduceOp kOp, Stores kStores = Stores::kCached>
+[[gnu::always_inline]] inline void fold_from(std::size_t offset, void* out,
+                                             const void* const* sources, int nsources,
+                                             std::size_t count) {
+  const auto compute = [=](auto at) __attribute__((always_inline)) {
+    auto block = at(sources[0]);
+    for (int i = 1; i < nsources; ++i) block = combine<kOp>(block, at(sources[i]));
+    return block;
+  };
+  for_each_block<Element, kStores>(out, count, compute, offset);
+}
+
+template <class Element, ReduceOp kOp>
+void fold(void* out, const void* const* sources, int nsources, std::size_t count) {
+  fold_from<Element, kOp>(0, out, sources, nsources, count);
+}
+
+template <class Element, ReduceOp kOp>
+void fold_streaming(void* out, const void* const* sources, int nsources, std::size_t count) {
+  constexpr std::size_t kElementBytes = Element::kElementBytes;
+  const std::size_t head = -reinterpret_cast<std::uintptr_t>(out) % sizeof(typename Element::Raw);
+  fold<Element, kOp>(out, sources, nsources,
+                     head / kElementBytes < count ? head / kElementBytes : count);
+  if (head / kElementBytes >= count) return;
+  if (head % kElementBytes == 0) {
+    fold_from<Element, kOp, Stores::kStreaming>(head, out, sources, nsources, count);
+    Element::fence();
+  } else {  // no element begins where a streaming store could
+    fold_from<Element, kOp>(head / kElementBytes * kElementBytes, out, sources, nsources, count);
+  }
+}
+
+template <class Element, ReduceOp kOp>
+constexpr auto fold_streaming_kernel() {
+  if constexpr (requires { &Element::stream; }) {
+    return &fold_streaming<Element, kOp>;
+  } else {
+    return &fold<Element, kOp>;
+  }
+}
+
+template <class Element>
+void scale(void* out, const void* in, Scalar scale, std::size_t count) {
+  const typename Element::Value factor = Element::decode(Element::splat(scale));
+  for_each_block<Element>(
+      out, count, [=](auto at) __attribute__((always_inline)) { return multiply(at(in), factor); });
+}
+
+// The compiler vectorizes this one. Up to 32 bits the quotient is taken in floating point, which is
+// exact after truncation: a quotient that is no integer is farther from one than rounding moves it.
+template <class T>
+void divide(void* out, const void* in, std::int64_t divisor, std::size_t count) {
+  auto* to = static_cast<std::byte*>(out);
+  const auto* from = static_cast<const std::byte*>(in);
+  for (std::size_t offset = 0; offset < count * sizeof(T); offset += sizeof(T)) {
+    T value;
+    std::memcpy(&value, from + offset, sizeof(T));
+    if constexpr (sizeof(T) == 1) {
+      value = static_cast<T>(
+          static_cast<std::int32_t>(static_cast<float>(value) / static_cast<float>(divisor)));
+    } else if constexpr (sizeof(T) == 4) {
+      value = static_cast<T>(static_cast<double>(value) / static_cast<double>(divisor));
+    } else {
+      value = value / static_cast<T>(divisor);
+    }
+    std::memcpy(to + offset, &value, sizeof(T));
+  }
+}
+
+template <class Element>
+constexpr auto divide_kernel() {
+  if constexpr (requires { typename Element::Integer; }) {
+    return &divide<typename Element::Integer>;
+  } else {
+    return &divide_floats;
+  }
+}
+
+template <template <DataType> class Element, DataType kType>
+constexpr void fill_rows(ReduceKernels (&rows)[kReduceOpCount]) {
+  using E = Element<kType>;
+  const auto row = [&]<ReduceOp kOp>(std::integral_constant<ReduceOp, kOp>) {
+    rows[static_cast<int>(kOp)] = {&reduce<E, kOp>, &reduce_scaled<E, kOp>,
+                                   &fold<E, kOp>,   fold_streaming_kernel<E, kOp>(),
+                                   &scale<E>,       divide_kernel<E>()};
+  };
+  [&]<int... kOps>(std::integer_sequence<int, kOps...>) {
+    (row(std::integral_constant<ReduceOp, static_cast<ReduceOp>(kOps)>{}), ...);
+  }
+  (std::make_integer_sequence<int, kReduceOpCount>{});
+}
+
+// All types times all operations: a type without an Element does not compile.
+template <template <DataType> class Element>
+consteval KernelTable make_table() {
+  KernelTable table{};
+  [&]<int... kTypes>(std::integer_sequence<int, kTypes...>) {
+    (fill_rows<Element, static_cast<DataType>(kTypes)>(table.rows[kTypes]), ...);
+  }
+  (std::make_integer_sequence<int, kDataTypeCount>{});
+  return table;
+}
+
+}  // namespace
+}  // namespace catenary::kernels

@@ -1,0 +1,147 @@
+#include "src/topology/machine.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+namespace catenary {
+namespace {
+
+constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+constexpr std::size_t kUsualCacheBytes = std::size_t{8} << 20;
+constexpr int kMostCores = 8192;
+
+// "max 100000" or "150000 100000", as in cpu.max of v2.
+double quota_v2(const std::string& path) {
+  std::ifstream file(path);
+  double quota = 0;
+  double period = 0;
+  if (!(file >> quota >> period) || quota <= 0 || period <= 0) return kUnlimited;
+  return quota / period;
+}
+
+double quota_v1(const std::string& folder) {
+  std::ifstream quota_file(folder + "/cpu.cfs_quota_us");
+  std::ifstream period_file(folder + "/cpu.cfs_period_us");
+  double quota = 0;
+  double period = 0;
+  if (!(quota_file >> quota) || !(period_file >> period) || quota <= 0 || period <= 0) {
+    return kUnlimited;
+  }
+  return quota / period;
+}
+
+// A quota binds everything below it, so each ancestor counts. Within a container the path may lie
+// outside of what is mounted; the root of the mount is then the group itself.
+template <typename Quota>
+double tightest(const std::string& mount, std::string path, const Quota& quota) {
+  double least = quota(mount);
+  while (path.size() > 1) {
+    least = std::min(least, quota(mount + path));
+    path.erase(path.find_last_of('/'));
+  }
+  return least;
+}
+
+bool has_cpu_controller(const std::string& controllers) {
+  std::istringstream list(controllers);
+  for (std::string name; std::getline(list, name, ',');) {
+    if (name == "cpu") return true;
+  }
+  return false;
+}
+
+int affinity_cores(int* first) {
+  cpu_set_t* set = CPU_ALLOC(kMostCores);
+  const std::size_t bytes = CPU_ALLOC_SIZE(kMostCores);
+  int count = 0;
+  if (set != nullptr && ::sched_getaffinity(0, bytes, set) == 0) {
+    count = CPU_COUNT_S(bytes, set);
+    for (int core = 0; core < kMostCores; ++core) {
+      if (!CPU_ISSET_S(static_cast<unsigned>(core), bytes, set)) continue;
+      *first = core;
+      break;
+    }
+  }
+  CPU_FREE(set);
+  return std::max(count, 1);
+}
+
+}  // namespace
+
+double cgroup_quota(const std::string& membership, const std::string& mount) {
+  double least = kUnlimited;
+  std::istringstream lines(membership);
+  for (std::string line; std::getline(lines, line);) {  // id:controllers:path
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string path = line.substr(second + 1);
+    if (controllers.empty()) {
+      const auto quota = [](const std::string& folder) { return quota_v2(folder + "/cpu.max"); };
+      least = std::min(least, tightest(mount, path, quota));
+    } else if (has_cpu_controller(controllers)) {
+      least = std::min(least, tightest(mount + "/" + controllers, path, quota_v1));
+      least = std::min(least, tightest(mount + "/cpu", path, quota_v1));
+    }
+  }
+  return least;
+}
+
+int usable_cores() {
+  int first = 0;
+  const int allowed = affinity_cores(&first);
+  std::ifstream file("/proc/self/cgroup");
+  std::ostringstream membership;
+  membership << file.rdbuf();
+  const double quota = std::ceil(cgroup_quota(membership.str(), "/sys/fs/cgroup"));
+  return quota < allowed ? std::max(1, static_cast<int>(quota)) : allowed;
+}
+
+std::size_t parse_cache_bytes(const std::string& text) {
+  char* unit = nullptr;
+  const unsigned long long number = std::strtoull(text.c_str(), &unit, 10);
+  switch (unit == text.c_str() ? '?' : *unit) {
+    case '\0':
+    case '\n': return number;
+    case 'K': return number << 10;
+    case 'M': return number << 20;
+    default: return 0;
+  }
+}
+
+std::size_t last_level_cache_bytes() {
+  int first = 0;
+  affinity_cores(&first);
+  const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(first) + "/cache/index";
+  std::size_t most = 0;
+  for (int index = 0; index < 16; ++index) {
+    std::ifstream file(folder + std::to_string(index) + "/size");
+    std::string text;
+    if (!(file >> text)) break;
+    most = std::max(most, parse_cache_bytes(text));
+  }
+  return most != 0 ? most : kUsualCacheBytes;
+}
+
+MachineMemory machine_memory() {
+  MachineMemory memory = {0, 0};
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {  // "MemTotal:       16384 kB"
+    std::istringstream words(line);
+    std::string name;
+    std::size_t kilobytes = 0;
+    words >> name >> kilobytes;
+    if (name == "MemTotal:") memory.total_bytes = kilobytes << 10;
+    if (name == "MemAvailable:") memory.available_bytes = kilobytes << 10;
+  }
+  return memory;
+}
+
+}  // namespace catenary

@@ -1,0 +1,34 @@
+// What this machine grants to this process: cores, caches, memory.
+//
+// Any thread; reads /proc and /sys anew at each call, so callers keep the answer. Nothing waits.
+// Nothing fails: what cannot be read counts as unlimited, or as a usual value.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace catenary {
+
+// How many threads can run at once: the affinity mask of the calling thread, cut by the CPU quota
+// of the control groups (v1 and v2) that the process is in, rounded up. At least 1.
+int usable_cores();
+
+// Bytes of the largest cache that the first usable core sees; 8 MiB if the system does not tell.
+std::size_t last_level_cache_bytes();
+
+// Bytes of the machine's memory, and those that could be had now without swapping; 0 if the system
+// does not tell.
+struct MachineMemory {
+  std::size_t total_bytes;
+  std::size_t available_bytes;
+};
+MachineMemory machine_memory();
+
+// The tightest CPU quota, in cores, of a process whose /proc/<pid>/cgroup is `membership`, with the
+// cgroup file systems mounted at `mount`. Infinity if there is none.
+double cgroup_quota(const std::string& membership, const std::string& mount);
+
+// "32768K" as bytes; 0 if it is not of that form.
+std::size_t parse_cache_bytes(const std::string& text);
+
+}  // namespace catenary

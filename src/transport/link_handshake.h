@@ -1,0 +1,73 @@
+// The beginning of a connection that is to carry one link: who are we, and do we hold the same key?
+//
+//     sender (connects)                           receiver (accepts)
+//     from, to, channel, greeting   ------->
+//                                   <-------      greeting
+//     proof                         ------->
+//                                   <-------      proof
+//
+// What the sender says of itself is part of what both prove. Nothing waits: advance() does what the
+// socket allows. One thread at a time. Failure is a state, since whoever connects may be a
+// stranger.
+#pragma once
+
+#include <string>
+
+#include "src/bootstrap/handshake.h"
+#include "src/transport/transport.h"
+
+namespace catenary {
+
+struct LinkIntroduction {
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  std::uint32_t channel = 0;
+};
+
+class LinkHandshake {
+ public:
+  enum class State { kBusy, kDone, kFailed };
+
+  static LinkHandshake initiate(const Key& key, const LinkIntroduction& introduction);
+  // Accepts introductions to `self` from ranks below `nranks`.
+  static LinkHandshake accept(const Key& key, int self, int nranks);
+
+  // `fd`: a non-blocking stream socket; it need not be connected yet.
+  State advance(int fd);
+
+  const LinkIntroduction& introduction() const { return introduction_; }
+  // After kFailed.
+  const std::string& failure() const { return failure_; }
+
+ private:
+  enum class Awaited { kIntroduction, kGreeting, kProof, kNothing };
+
+  LinkHandshake(const Key& key, Side side);
+  void say(ByteView bytes);
+  void await(Awaited what, std::size_t bytes);
+  State flush(int fd);
+  State fill(int fd);
+  bool take_message();
+  bool take_introduction();
+  bool take_greeting();
+  bool take_proof();
+  Handshake handshake() const;
+  State fail(std::string why);
+
+  Key key_;
+  Side side_;
+  LinkIntroduction introduction_;
+  std::uint32_t self_ = 0;
+  std::uint32_t nranks_ = 0;
+  std::string purpose_;
+  Nonce initiator_{};
+  Nonce acceptor_{};
+  Awaited awaited_ = Awaited::kNothing;
+  Bytes outgoing_;
+  std::size_t sent_ = 0;
+  Bytes incoming_;
+  std::size_t received_ = 0;
+  std::string failure_;
+};
+
+}  // namespace catenary

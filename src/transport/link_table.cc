@@ -1,0 +1,136 @@
+#include "src/transport/link_table.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "src/base/error.h"
+#include "src/base/log.h"
+
+namespace catenary {
+namespace {
+
+using AddressBook = std::map<std::string, Bytes, std::less<>>;
+
+void append(Bytes& blob, ByteView bytes) {
+  const auto count = static_cast<std::uint32_t>(bytes.size());
+  const auto* raw = reinterpret_cast<const std::byte*>(&count);
+  blob.insert(blob.end(), raw, raw + sizeof count);
+  blob.insert(blob.end(), bytes.begin(), bytes.end());
+}
+
+// Takes one length-prefixed run off the front of `rest`.
+ByteView take(ByteView& rest, int rank) {
+  std::uint32_t count = 0;
+  if (rest.size() >= sizeof count) std::memcpy(&count, rest.data(), sizeof count);
+  if (rest.size() < sizeof count || rest.size() - sizeof count < count) {
+    throw_error(ErrorCode::kRemote, "rank %d published a malformed transport address", rank);
+  }
+  const ByteView run = rest.subspan(sizeof count, count);
+  rest = rest.subspan(sizeof count + count);
+  return run;
+}
+
+Bytes publish_addresses(const Transports& transports) {
+  Bytes blob;
+  for (const auto& transport : transports) {
+    append(blob, std::as_bytes(std::span(transport->name())));
+    append(blob, transport->address());
+  }
+  return blob;
+}
+
+AddressBook parse_addresses(ByteView blob, int rank) {
+  AddressBook book;
+  while (!blob.empty()) {
+    const ByteView name = take(blob, rank);
+    const ByteView address = take(blob, rank);
+    book.emplace(std::string(reinterpret_cast<const char*>(name.data()), name.size()),
+                 Bytes(address.begin(), address.end()));
+  }
+  return book;
+}
+
+// One byte per peer for each transport, named, so that lists may differ between ranks.
+Bytes publish_verdict(std::string_view name, const std::vector<bool>& proven) {
+  Bytes blob;
+  append(blob, std::as_bytes(std::span(name)));
+  Bytes row(proven.size());
+  std::transform(proven.begin(), proven.end(), row.begin(),
+                 [](bool yes) { return static_cast<std::byte>(yes); });
+  append(blob, row);
+  return blob;
+}
+
+}  // namespace
+
+LinkTable::LinkTable(Transports transports, Membership& membership, const Wait& wait)
+    : rank_(membership.rank()),
+      nranks_(membership.nranks()),
+      transports_(std::move(transports)),
+      by_peer_(index(nranks_), 0),
+      send_links_(index(nranks_) * kChannelCount),
+      recv_links_(index(nranks_) * kChannelCount) {
+  std::vector<AddressBook> books;
+  const std::vector<Bytes> published = membership.all_gather(publish_addresses(transports_), wait);
+  for (int peer = 0; peer < nranks_; ++peer) {
+    books.push_back(parse_addresses(published[index(peer)], peer));
+  }
+  Bytes verdict;
+  for (const auto& transport : transports_) {
+    std::vector<Bytes> addresses;
+    for (const AddressBook& book : books) {
+      const auto found = book.find(transport->name());
+      addresses.push_back(found == book.end() ? Bytes{} : found->second);
+    }
+    const Bytes row = publish_verdict(transport->name(), transport->attach(addresses, wait));
+    verdict.insert(verdict.end(), row.begin(), row.end());
+  }
+  choose(membership.all_gather(verdict, wait));
+}
+
+void LinkTable::choose(const std::vector<Bytes>& verdicts) {
+  std::vector<AddressBook> proven;
+  for (int peer = 0; peer < nranks_; ++peer) {
+    proven.push_back(parse_addresses(verdicts[index(peer)], peer));
+  }
+  const auto proves = [&](int from, int to, std::string_view name) {
+    const auto row = proven[index(from)].find(name);
+    return row != proven[index(from)].end() && row->second.size() == index(nranks_) &&
+           row->second[index(to)] != std::byte{0};
+  };
+  local_ranks_ = 0;
+  for (int peer = 0; peer < nranks_; ++peer) {
+    const auto best = std::find_if(transports_.begin(), transports_.end(), [&](const auto& t) {
+      return proves(rank_, peer, t->name()) && proves(peer, rank_, t->name());
+    });
+    if (best == transports_.end()) {
+      std::string tried;
+      for (const auto& transport : transports_) tried += " " + std::string(transport->name());
+      throw_error(ErrorCode::kRemote,
+                  "no transport joins rank %d and rank %d (tried%s); NCCL_DEBUG=INFO says why each "
+                  "was refused", rank_, peer, tried.empty() ? " none" : tried.c_str());
+    }
+    by_peer_[index(peer)] = static_cast<std::size_t>(best - transports_.begin());
+    Transport* used = best->get();
+    if (std::find(in_use_.begin(), in_use_.end(), used) == in_use_.end()) in_use_.push_back(used);
+    if (used->shares_memory()) ++local_ranks_;
+    if (peer == rank_) continue;
+    log_info(Subsystem::kInit, -1,
+             format("Channel 00 : %d -> %d via %s", rank_, peer, std::string(used->name()).c_str()));
+  }
+}
+
+SendLink& LinkTable::send_link(int peer, Channel channel) {
+  auto& link = send_links_[index(peer) * kChannelCount + static_cast<std::size_t>(channel)];
+  if (!link) link = transport_of(peer).connect({peer, channel});
+  return *link;
+}
+
+RecvLink& LinkTable::recv_link(int peer, Channel channel) {
+  auto& link = recv_links_[index(peer) * kChannelCount + static_cast<std::size_t>(channel)];
+  if (!link) link = transport_of(peer).listen({peer, channel});
+  return *link;
+}
+
+}  // namespace catenary

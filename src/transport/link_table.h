@@ -1,0 +1,49 @@
+// LinkTable: which transport leads to which peer, and the links made so far.
+//
+// Built once while a communicator is made: every rank publishes its transports' addresses, attaches
+// where it can, and publishes what it proved; two ranks use the best transport that both proved.
+// Links are made at plan time, on first use, and live as long as the table.
+//
+// Threads: made by one thread; send_link() and recv_link() under the communicator's issue lock.
+// Waiting: the constructor waits for all ranks. Failure: throws Error; a pair of ranks that no
+// transport joins is kRemote, with the reason, on every rank.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/bootstrap/membership.h"
+#include "src/transport/transport.h"
+
+namespace catenary {
+
+class LinkTable {
+ public:
+  LinkTable(Transports transports, Membership& membership, const Wait& wait);
+
+  SendLink& send_link(int peer, Channel channel);
+  RecvLink& recv_link(int peer, Channel channel);
+
+  // Which transport joins us with the peer.
+  Transport& transport_of(int peer) const { return *transports_[by_peer_[index(peer)]]; }
+  // The transports that some peer uses: those that need polling, and whose bells may ring.
+  const std::vector<Transport*>& in_use() const { return in_use_; }
+  // How many ranks, this one included, share this machine with us.
+  int local_ranks() const { return local_ranks_; }
+
+ private:
+  static std::size_t index(int value) { return static_cast<std::size_t>(value); }
+  void choose(const std::vector<Bytes>& verdicts);
+
+  const int rank_;
+  const int nranks_;
+  Transports transports_;
+  std::vector<std::size_t> by_peer_;
+  std::vector<Transport*> in_use_;
+  int local_ranks_ = 1;
+  std::vector<std::unique_ptr<SendLink>> send_links_;  // peer * kChannelCount + channel
+  std::vector<std::unique_ptr<RecvLink>> recv_links_;
+};
+
+}  // namespace catenary

@@ -1,0 +1,144 @@
+#include "src/transport/ring_arena.h"
+
+#include <algorithm>
+
+#include "src/base/error.h"
+
+namespace catenary {
+namespace {
+
+// What an x86-64 process can address, with room to spare for everything else.
+constexpr std::size_t kMostBytes = std::size_t{1} << 46;
+
+std::size_t channel_index(int member, Channel channel) {
+  return static_cast<std::size_t>(member) * kChannelCount + static_cast<std::size_t>(channel);
+}
+
+class RingSendLink final : public SendLink {
+ public:
+  RingSendLink(std::shared_ptr<const RingArena> arena, int from, int to, Channel channel)
+      : arena_(std::move(arena)),
+        ring_(arena_->ring(from, to, channel), arena_->shape().ring),
+        peer_bell_(arena_->bell(to)) {}
+
+  ByteSpan try_acquire(std::size_t bytes) override { return ring_.try_acquire(bytes); }
+  void commit(std::size_t bytes) override {
+    ring_.commit(bytes);
+    peer_bell_.ring();
+  }
+
+ private:
+  std::shared_ptr<const RingArena> arena_;
+  SlotProducer ring_;
+  Doorbell peer_bell_;
+};
+
+class RingRecvLink final : public RecvLink {
+ public:
+  RingRecvLink(std::shared_ptr<const RingArena> arena, int from, int to, Channel channel)
+      : arena_(std::move(arena)),
+        ring_(arena_->ring(from, to, channel), arena_->shape().ring),
+        peer_bell_(arena_->bell(from)) {}
+
+  ByteView try_peek() override { return ring_.try_peek(); }
+  void release() override {
+    ring_.release();
+    peer_bell_.ring();
+  }
+
+ private:
+  std::shared_ptr<const RingArena> arena_;
+  SlotConsumer ring_;
+  Doorbell peer_bell_;
+};
+
+}  // namespace
+
+std::size_t RingArenaShape::bell_offset(int member) const {
+  return static_cast<std::size_t>(member) * sizeof(DoorbellWords);
+}
+
+std::size_t RingArenaShape::ring_offset(int from, int to, Channel channel) const {
+  constexpr std::size_t kPage = SlotRingShape::kPageBytes;
+  const std::size_t bells_end = (bell_offset(members) + kPage - 1) / kPage * kPage;
+  const std::size_t pair = static_cast<std::size_t>(from) * static_cast<std::size_t>(members) +
+                           static_cast<std::size_t>(to);
+  return bells_end + (pair * kChannelCount + static_cast<std::size_t>(channel)) * ring.bytes();
+}
+
+std::size_t RingArenaShape::bytes() const {
+  // Ring and group are bounded well below 2^32, but their product need not fit 64 bits.
+  const double estimate =
+      static_cast<double>(members) * members * kChannelCount * static_cast<double>(ring.bytes());
+  if (estimate > static_cast<double>(kMostBytes)) {
+    throw_error(ErrorCode::kInvalidUsage,
+                "links between %d ranks with %u slots of %zu bytes exceed the address space; lower "
+                "CATENARY_SLOTS or CATENARY_SLOT_BYTES",
+                members, ring.slots, ring.slot_bytes);
+  }
+  return ring_offset(members, 0, Channel{});
+}
+
+RingArena::RingArena(Mapping memory, const RingArenaShape& shape, bool shared)
+    : memory_(std::move(memory)), shape_(shape), shared_(shared) {
+  CATENARY_ASSERT(memory_.bytes() >= shape_.bytes());
+}
+
+Doorbell RingArena::bell(int member) const {
+  std::byte* words = memory_.data() + shape_.bell_offset(member);
+  return Doorbell(*reinterpret_cast<DoorbellWords*>(words), shared_);
+}
+
+std::byte* RingArena::ring(int from, int to, Channel channel) const {
+  return memory_.data() + shape_.ring_offset(from, to, channel);
+}
+
+ArenaSeat::ArenaSeat(std::shared_ptr<const RingArena> arena, std::vector<int> ranks, int rank)
+    : arena_(std::move(arena)),
+      ranks_(std::move(ranks)),
+      self_(member_of(rank)),
+      bell_(arena_->bell(self_)),
+      sends_made_(ranks_.size() * kChannelCount),
+      recvs_made_(ranks_.size() * kChannelCount) {}
+
+std::unique_ptr<SendLink> ArenaSeat::connect(const LinkSpec& spec) {
+  const int peer = member_of(spec.peer);
+  take(sends_made_, peer, spec);
+  return std::make_unique<RingSendLink>(arena_, self_, peer, spec.channel);
+}
+
+std::unique_ptr<RecvLink> ArenaSeat::listen(const LinkSpec& spec) {
+  const int peer = member_of(spec.peer);
+  take(recvs_made_, peer, spec);
+  return std::make_unique<RingRecvLink>(arena_, peer, self_, spec.channel);
+}
+
+int ArenaSeat::member_of(int rank) const {
+  const auto found = std::lower_bound(ranks_.begin(), ranks_.end(), rank);
+  if (found == ranks_.end() || *found != rank) {
+    throw_error(ErrorCode::kInternal, "no link to rank %d: it shares no memory with this rank",
+                rank);
+  }
+  return static_cast<int>(found - ranks_.begin());
+}
+
+// A second link would start counting where the first one started, and find a ring that has moved
+// on.
+void ArenaSeat::take(std::vector<bool>& made, int member, const LinkSpec& spec) {
+  const std::size_t index = channel_index(member, spec.channel);
+  if (made[index]) {
+    throw_error(ErrorCode::kInternal, "channel %d of the link with rank %d was made before",
+                static_cast<int>(spec.channel), spec.peer);
+  }
+  made[index] = true;
+}
+
+std::vector<int> reachable_ranks(const Transport& transport, std::span<const Bytes> addresses) {
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
+    if (transport.reaches(addresses[rank])) ranks.push_back(static_cast<int>(rank));
+  }
+  return ranks;
+}
+
+}  // namespace catenary

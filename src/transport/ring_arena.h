@@ -1,0 +1,79 @@
+// RingArena: one block of memory through which a group of ranks sends without any handshake.
+//
+//     bell of member 0, bell of member 1, ...            128 bytes each
+//     ring 0 -> 0 for collectives, for point-to-point    whole pages each
+//     ring 0 -> 1 ...                                    every ordered pair, itself included
+//
+// Every member computes where things lie. Zeroed memory is an arena in which nothing was sent yet,
+// and pages cost nothing until a link uses them, so the block may be far larger than the machine.
+//
+// ArenaSeat: one rank's place in an arena, from which its links are made.
+//
+// Threads: an arena may be shared by any; a seat is used by one thread at a time. Nothing waits.
+// Owner: seats and links share the arena, so a rank that leaves early harms nobody. Failure: making
+// a link to a rank outside of the group, or the same link twice, throws kInternal.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "src/base/mapping.h"
+#include "src/base/slot_ring.h"
+#include "src/transport/transport.h"
+
+namespace catenary {
+
+struct RingArenaShape {
+  int members;
+  SlotRingShape ring;
+
+  std::size_t bell_offset(int member) const;
+  std::size_t ring_offset(int from, int to, Channel channel) const;
+  // Throws kInvalidUsage if no address space could hold that much.
+  std::size_t bytes() const;
+
+  bool operator==(const RingArenaShape&) const = default;
+};
+
+class RingArena {
+ public:
+  // `memory` holds shape.bytes(); `shared`: other processes map it too.
+  RingArena(Mapping memory, const RingArenaShape& shape, bool shared);
+
+  const RingArenaShape& shape() const { return shape_; }
+  Doorbell bell(int member) const;
+  std::byte* ring(int from, int to, Channel channel) const;
+
+ private:
+  Mapping memory_;
+  RingArenaShape shape_;
+  bool shared_;
+};
+
+class ArenaSeat {
+ public:
+  // `ranks`: the members in order; `rank` is one of them.
+  ArenaSeat(std::shared_ptr<const RingArena> arena, std::vector<int> ranks, int rank);
+
+  std::unique_ptr<SendLink> connect(const LinkSpec& spec);
+  std::unique_ptr<RecvLink> listen(const LinkSpec& spec);
+  Doorbell* doorbell() { return &bell_; }
+
+ private:
+  int member_of(int rank) const;
+  void take(std::vector<bool>& made, int member, const LinkSpec& spec);
+
+  std::shared_ptr<const RingArena> arena_;
+  std::vector<int> ranks_;
+  int self_;  // as a member
+  Doorbell bell_;
+  std::vector<bool> sends_made_;
+  std::vector<bool> recvs_made_;
+};
+
+// The ranks whose addresses `transport` reaches, in order: the group, if reaches() is an
+// equivalence.
+std::vector<int> reachable_ranks(const Transport& transport, std::span<const Bytes> addresses);
+
+}  // namespace catenary

@@ -1,0 +1,169 @@
+#include "src/transport/socket_link.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "src/base/error.h"
+#include "src/bootstrap/stream_socket.h"
+
+namespace catenary {
+namespace {
+
+// The header lies right before the data, so that a frame is one run of bytes.
+constexpr std::size_t kHeaderBytes = 4;
+constexpr std::size_t kDataOffset = 64;
+
+}  // namespace
+
+SocketSender::SocketSender(const SlotRingShape& shape, int peer)
+    : shape_(shape),
+      peer_(peer),
+      stride_(kDataOffset + shape.slot_bytes),
+      memory_(Mapping::anonymous(shape.slots * stride_)) {}
+
+std::byte* SocketSender::frame(std::uint64_t message) const {
+  return memory_.data() + message % shape_.slots * stride_ + kDataOffset - kHeaderBytes;
+}
+
+ByteSpan SocketSender::try_acquire(std::size_t bytes) {
+  CATENARY_ASSERT(bytes != 0 && bytes <= shape_.slot_bytes);
+  const std::lock_guard lock(mutex_);
+  if (committed_ - sent_ == shape_.slots) send_staged();
+  if (!failure_.empty()) {
+    throw_error(ErrorCode::kRemote, "lost the connection to rank %d: %s", peer_, failure_.c_str());
+  }
+  if (committed_ - sent_ == shape_.slots) return {};
+  return {frame(committed_) + kHeaderBytes, bytes};
+}
+
+void SocketSender::commit(std::size_t bytes) {
+  CATENARY_ASSERT(bytes != 0 && bytes <= shape_.slot_bytes);
+  const std::lock_guard lock(mutex_);
+  const auto header = static_cast<std::uint32_t>(bytes);
+  std::memcpy(frame(committed_), &header, sizeof header);
+  ++committed_;
+  send_staged();
+}
+
+void SocketSender::connected(UniqueFd socket) {
+  const std::lock_guard lock(mutex_);
+  socket_ = std::move(socket);
+}
+
+void SocketSender::failed(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  failure_ = why;
+}
+
+bool SocketSender::pump() {
+  const std::lock_guard lock(mutex_);
+  send_staged();
+  return committed_ != sent_ && failure_.empty();
+}
+
+void SocketSender::send_staged() {
+  while (socket_ && failure_.empty() && sent_ != committed_) {
+    std::byte* const begin = frame(sent_);
+    std::uint32_t bytes = 0;
+    std::memcpy(&bytes, begin, sizeof bytes);
+    const ByteView whole(begin, kHeaderBytes + bytes);
+    const Transfer transfer = try_send(socket_.get(), whole.subspan(sent_bytes_));
+    if (transfer.state == Transfer::State::kNotYet) return;
+    if (transfer.state != Transfer::State::kMoved) {
+      failure_ = errno_text(transfer.error_number);
+      return;
+    }
+    sent_bytes_ += transfer.bytes;
+    if (sent_bytes_ < whole.size()) continue;
+    sent_bytes_ = 0;
+    ++sent_;
+  }
+}
+
+SocketReceiver::SocketReceiver(const SlotRingShape& shape, int peer)
+    : shape_(shape),
+      peer_(peer),
+      memory_(Mapping::anonymous(shape.slots * shape.slot_bytes)),
+      lengths_(shape.slots) {}
+
+ByteView SocketReceiver::try_peek() {
+  if (received_ == released_) {
+    const std::lock_guard lock(mutex_);
+    while (socket_ && failure_.empty() && received_ - released_ < shape_.slots && receive_once()) {
+    }
+  }
+  if (received_ == released_) {
+    if (failure_.empty()) return {};
+    throw_error(ErrorCode::kRemote, "lost the connection to rank %d: %s", peer_, failure_.c_str());
+  }
+  const std::size_t slot = released_ % shape_.slots;
+  return {memory_.data() + slot * shape_.slot_bytes, lengths_[slot]};
+}
+
+void SocketReceiver::release() { ++released_; }
+
+void SocketReceiver::connected(UniqueFd socket) {
+  const std::lock_guard lock(mutex_);
+  socket_ = std::move(socket);
+}
+
+bool SocketReceiver::is_connected() {
+  const std::lock_guard lock(mutex_);
+  return static_cast<bool>(socket_);
+}
+
+// One system call: the rest of a header, or the rest of a message's data and the header of the
+// next. False when there is nothing to read.
+bool SocketReceiver::receive_once() {
+  const std::size_t slot = received_ % shape_.slots;
+  std::array<iovec, 2> parts = {};
+  std::size_t count = 1;
+  if (header_bytes_ < kHeaderBytes) {
+    parts[0] = {header_.data() + header_bytes_, kHeaderBytes - header_bytes_};
+  } else {
+    parts[0] = {memory_.data() + slot * shape_.slot_bytes + data_bytes_, length_ - data_bytes_};
+    parts[1] = {next_header_.data(), kHeaderBytes};
+    count = 2;
+  }
+  msghdr message = {};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = count;
+  const ssize_t received = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+  if (received > 0) {
+    count_received(static_cast<std::size_t>(received));
+    return true;
+  }
+  if (received < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  failure_ = received == 0 ? "it closed the connection" : errno_text(errno);
+  return false;
+}
+
+void SocketReceiver::count_received(std::size_t bytes) {
+  if (header_bytes_ < kHeaderBytes) {
+    header_bytes_ += bytes;
+    if (header_bytes_ == kHeaderBytes) take_header();
+    return;
+  }
+  const std::size_t data = std::min(bytes, length_ - data_bytes_);
+  data_bytes_ += data;
+  if (data_bytes_ < length_) return;
+  lengths_[received_ % shape_.slots] = length_;
+  ++received_;
+  data_bytes_ = 0;
+  header_ = next_header_;
+  header_bytes_ = bytes - data;
+  if (header_bytes_ == kHeaderBytes) take_header();
+}
+
+void SocketReceiver::take_header() {
+  std::memcpy(&length_, header_.data(), sizeof length_);
+  if (length_ == 0 || length_ > shape_.slot_bytes) {
+    failure_ = format("it sent a message of %u bytes for slots of %zu", length_, shape_.slot_bytes);
+  }
+}
+
+}  // namespace catenary

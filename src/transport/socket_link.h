@@ -1,0 +1,89 @@
+// The two ends of a link over a stream socket, with slots staged in local memory.
+//
+//     frame: bytes (32 bits, native order) | data          one per committed slot
+//
+// The receiver reads no further than its slots reach, and the socket's own flow control holds the
+// sender back; nothing flows against the data, so a sender that closes after its last byte loses
+// nothing. An end exists before its connection: the sender stages until connected, the receiver is
+// empty. Frames carry no proof of their own; the handshake before them was the proof.
+//
+// Threads: the link's thread calls the verbs, another may call connected(), failed() and pump() at
+// the same time. Nothing waits. Failure: the verbs throw kRemote once the connection has failed
+// and, at the receiver, once what came before has been read.
+#pragma once
+
+#include <array>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "src/base/mapping.h"
+#include "src/base/slot_ring.h"
+#include "src/base/types.h"
+#include "src/base/unique_fd.h"
+
+namespace catenary {
+
+class SocketSender {
+ public:
+  SocketSender(const SlotRingShape& shape, int peer);
+
+  ByteSpan try_acquire(std::size_t bytes);
+  void commit(std::size_t bytes);
+
+  void connected(UniqueFd socket);
+  void failed(const std::string& why);
+  // Sends what the socket takes. False once nothing is left to send.
+  bool pump();
+
+ private:
+  std::byte* frame(std::uint64_t message) const;
+  void send_staged();
+
+  const SlotRingShape shape_;
+  const int peer_;
+  const std::size_t stride_;
+  const Mapping memory_;
+  std::mutex mutex_;
+  // Guarded by mutex_.
+  UniqueFd socket_;
+  std::string failure_;
+  std::uint64_t sent_ = 0;       // messages, counted from the first
+  std::uint64_t committed_ = 0;  // messages
+  std::size_t sent_bytes_ = 0;   // of the frame that is on its way
+};
+
+class SocketReceiver {
+ public:
+  SocketReceiver(const SlotRingShape& shape, int peer);
+
+  ByteView try_peek();
+  void release();
+
+  void connected(UniqueFd socket);
+  bool is_connected();
+
+ private:
+  using Header = std::array<std::byte, 4>;
+  bool receive_once();
+  void count_received(std::size_t bytes);
+  void take_header();
+
+  const SlotRingShape shape_;
+  const int peer_;
+  const Mapping memory_;
+  std::vector<std::uint32_t> lengths_;  // of the message in each slot
+  std::mutex mutex_;
+  UniqueFd socket_;  // guarded by mutex_
+  // The link's thread only.
+  std::string failure_;
+  std::uint64_t received_ = 0;  // messages
+  std::uint64_t released_ = 0;  // messages
+  Header header_{};             // of message received_; how much of it and of its data is here
+  std::size_t header_bytes_ = 0;
+  std::uint32_t length_ = 0;  // of its data, once the header is here
+  std::size_t data_bytes_ = 0;
+  Header next_header_{};
+};
+
+}  // namespace catenary

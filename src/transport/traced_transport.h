@@ -1,0 +1,56 @@
+// Traced transport: counts what passes through the links of another transport.
+//
+// Threads: as the transport inside; counts() from any thread at any time. Nothing waits. Owner: the
+// traced transport owns the one inside; counts outlive the links they are of. Adds no failures.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "src/transport/transport.h"
+
+namespace catenary {
+
+struct LinkCounts {
+  int peer;
+  Channel channel;
+  bool sends;
+  std::uint64_t messages;
+  std::uint64_t bytes;
+  std::uint64_t empties;  // times that a try_ found nothing
+};
+
+class TracedTransport final : public Transport {
+ public:
+  explicit TracedTransport(std::unique_ptr<Transport> inside);
+  ~TracedTransport() override;
+
+  // One entry per link ever made, in the order of their making.
+  std::vector<LinkCounts> counts() const;
+
+  std::string_view name() const override { return inside_->name(); }
+  Bytes address() const override { return inside_->address(); }
+  bool reaches(ByteView peer_address) const override { return inside_->reaches(peer_address); }
+  bool shares_memory() const override { return inside_->shares_memory(); }
+  std::vector<bool> attach(std::span<const Bytes> addresses, const Wait& wait) override {
+    return inside_->attach(addresses, wait);
+  }
+  std::unique_ptr<SendLink> connect(const LinkSpec& spec) override;
+  std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override;
+  Doorbell* doorbell() override { return inside_->doorbell(); }
+  void poll() override { inside_->poll(); }
+
+ private:
+  struct Counters;
+  class CountingSendLink;
+  class CountingRecvLink;
+  Counters& add_counters(const LinkSpec& spec, bool sends);
+
+  std::unique_ptr<Transport> inside_;
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Counters>> counters_;  // guarded by mutex_; entries never move
+};
+
+}  // namespace catenary

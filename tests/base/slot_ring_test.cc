@@ -1,0 +1,240 @@
+#include "src/base/slot_ring.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <new>
+#include <thread>
+#include <vector>
+
+namespace catenary {
+namespace {
+
+// Zeroed memory for a ring of some shape, aligned as a mapping would be.
+class RingMemory {
+ public:
+  explicit RingMemory(const SlotRingShape& shape)
+      : base_(static_cast<std::byte*>(::operator new(shape.bytes(), kAlignment))) {
+    std::fill_n(base_.get(), shape.bytes(), std::byte{0});
+  }
+  std::byte* get() const { return base_.get(); }
+
+  // Makes the memory look as if `messages` had passed through it and been released.
+  void begin_after(std::uint32_t messages) const {
+    reinterpret_cast<std::atomic<std::uint32_t>*>(get())->store(messages);
+  }
+
+ private:
+  static constexpr std::align_val_t kAlignment{SlotRingShape::kPageBytes};
+  struct Free {
+    void operator()(std::byte* base) const { ::operator delete(base, kAlignment); }
+  };
+  std::unique_ptr<std::byte[], Free> base_;
+};
+
+std::byte pattern(std::uint64_t message, std::size_t at) {
+  return static_cast<std::byte>((message * 131 + at * 7 + (message >> 8)) & 0xff);
+}
+
+void fill(ByteSpan span, std::uint64_t message) {
+  for (std::size_t i = 0; i < span.size(); ++i) span[i] = pattern(message, i);
+}
+
+bool holds(ByteView view, std::uint64_t message) {
+  for (std::size_t i = 0; i < view.size(); ++i) {
+    if (view[i] != pattern(message, i)) return false;
+  }
+  return true;
+}
+
+std::vector<std::size_t> edge_sizes(std::size_t slot_bytes) {
+  std::vector<std::size_t> sizes = {1, 7, 8, 55, 56, 57, 63, 64, slot_bytes - 1, slot_bytes};
+  std::erase_if(sizes, [&](std::size_t bytes) { return bytes > slot_bytes; });
+  return sizes;
+}
+
+bool send(SlotProducer& producer, std::size_t bytes, std::uint64_t message) {
+  const ByteSpan span = producer.try_acquire(bytes);
+  if (span.empty()) return false;
+  fill(span, message);
+  producer.commit(bytes);
+  return true;
+}
+
+// Sends `messages` of mixed sizes from one thread to another and checks every byte.
+void stream(std::byte* memory, const SlotRingShape& shape, std::uint32_t messages,
+            std::uint32_t messages_before) {
+  const std::vector<std::size_t> sizes = edge_sizes(shape.slot_bytes);
+  std::thread sender([&] {
+    SlotProducer producer(memory, shape, messages_before);
+    for (std::uint32_t i = 0; i < messages;) {
+      if (send(producer, sizes[i % sizes.size()], i)) {
+        ++i;
+      } else {
+        std::this_thread::yield();
+      }
+    }
+  });
+  SlotConsumer consumer(memory, shape, messages_before);
+  std::uint32_t wrong = 0;
+  for (std::uint32_t i = 0; i < messages;) {
+    const ByteView view = consumer.try_peek();
+    if (view.empty()) {
+      std::this_thread::yield();
+      continue;
+    }
+    if (view.size() != sizes[i % sizes.size()] || !holds(view, i)) ++wrong;
+    consumer.release();
+    ++i;
+  }
+  sender.join();
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_TRUE(consumer.try_peek().empty());
+}
+
+TEST(SlotRing, lines_and_slots_lie_where_the_drawing_says) {
+  constexpr SlotRingShape kLarge{16, 65536};
+  EXPECT_EQ(kLarge.data_offset(), 4096u);
+  EXPECT_EQ(kLarge.data_offset(1), 4096u + 65536u);
+  EXPECT_EQ(kLarge.bytes(), 4096u + 16u * 65536u);
+  constexpr SlotRingShape kSmall{2, 64};
+  EXPECT_EQ(kSmall.data_offset(), 384u);
+  EXPECT_EQ(kSmall.bytes(), 4096u);
+}
+
+TEST(SlotRing, zeroed_memory_is_an_empty_ring) {
+  constexpr SlotRingShape kShape{2, 64};
+  const RingMemory memory(kShape);
+  EXPECT_TRUE(SlotConsumer(memory.get(), kShape).try_peek().empty());
+  EXPECT_EQ(SlotProducer(memory.get(), kShape).try_acquire(64).size(), 64u);
+}
+
+TEST(SlotRing, is_full_after_as_many_messages_as_slots) {
+  constexpr SlotRingShape kShape{3, 64};
+  const RingMemory memory(kShape);
+  SlotProducer producer(memory.get(), kShape);
+  SlotConsumer consumer(memory.get(), kShape);
+  for (std::uint64_t i = 0; i < 3; ++i) EXPECT_TRUE(send(producer, 57, i));
+  EXPECT_TRUE(producer.try_acquire(1).empty());
+  EXPECT_TRUE(holds(consumer.try_peek(), 0));
+  EXPECT_TRUE(producer.try_acquire(1).empty()) << "peeking gave a slot back";
+  consumer.release();
+  EXPECT_TRUE(send(producer, 57, 3));
+  EXPECT_TRUE(producer.try_acquire(1).empty());
+}
+
+TEST(SlotRing, acquiring_or_peeking_again_gives_the_same_slot) {
+  constexpr SlotRingShape kShape{2, 128};
+  const RingMemory memory(kShape);
+  SlotProducer producer(memory.get(), kShape);
+  SlotConsumer consumer(memory.get(), kShape);
+  const ByteSpan span = producer.try_acquire(100);
+  EXPECT_EQ(producer.try_acquire(100).data(), span.data());
+  fill(span, 5);
+  producer.commit(100);
+  EXPECT_EQ(consumer.try_peek().data(), consumer.try_peek().data());
+  EXPECT_TRUE(holds(consumer.try_peek(), 5));
+}
+
+TEST(SlotRing, a_message_may_be_shorter_than_what_was_acquired) {
+  constexpr SlotRingShape kShape{2, 128};
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{56}, std::size_t{57}}) {
+    const RingMemory memory(kShape);
+    SlotProducer producer(memory.get(), kShape);
+    SlotConsumer consumer(memory.get(), kShape);
+    fill(producer.try_acquire(128), bytes);
+    producer.commit(bytes);
+    EXPECT_EQ(consumer.try_peek().size(), bytes);
+    EXPECT_TRUE(holds(consumer.try_peek(), bytes));
+  }
+}
+
+TEST(SlotRing, spans_stay_as_they_are_while_the_other_slots_turn) {
+  constexpr SlotRingShape kShape{2, 64};
+  for (const std::size_t bytes : {std::size_t{56}, std::size_t{64}}) {
+    const RingMemory memory(kShape);
+    SlotProducer producer(memory.get(), kShape);
+    SlotConsumer consumer(memory.get(), kShape);
+    EXPECT_TRUE(send(producer, bytes, 1));
+    const ByteView held = consumer.try_peek();
+    EXPECT_TRUE(send(producer, bytes, 2));
+    EXPECT_FALSE(send(producer, bytes, 3));
+    EXPECT_TRUE(holds(held, 1));
+  }
+}
+
+TEST(SlotRing, two_threads_pass_every_size_in_order) {
+  for (const SlotRingShape shape : {SlotRingShape{2, 64}, {2, 128}, {3, 4096}, {16, 8192}}) {
+    const RingMemory memory(shape);
+    stream(memory.get(), shape, 4000, 0);
+  }
+}
+
+TEST(SlotRing, a_million_messages_pass) {
+  constexpr SlotRingShape kShape{7, 64};
+  const RingMemory memory(kShape);
+  stream(memory.get(), kShape, 1u << 20, 0);
+}
+
+TEST(SlotRing, sequence_numbers_wrap) {
+  for (const std::uint32_t slots : {2u, 3u, 16u}) {
+    const SlotRingShape shape{slots, 128};
+    const RingMemory memory(shape);
+    const std::uint32_t before = 0u - 100u;
+    memory.begin_after(before);
+    // The slot of the first message must be the same on both sides of the wrap, which holds for
+    // any count of slots, because each side counts slots and messages apart.
+    stream(memory.get(), shape, 1000, before);
+  }
+}
+
+TEST(SlotRing, what_an_older_round_left_is_not_taken_for_new) {
+  constexpr SlotRingShape kShape{2, 64};
+  const RingMemory memory(kShape);
+  SlotProducer producer(memory.get(), kShape);
+  SlotConsumer consumer(memory.get(), kShape);
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    EXPECT_TRUE(consumer.try_peek().empty());
+    EXPECT_TRUE(send(producer, 8, i));
+    EXPECT_TRUE(holds(consumer.try_peek(), i));
+    consumer.release();
+  }
+}
+
+TEST(SlotRing, a_length_beyond_the_slot_is_the_peers_fault) {
+  constexpr SlotRingShape kShape{2, 64};
+  for (const std::uint32_t bytes : {0u, 65u, 0xffffffffu}) {
+    const RingMemory memory(kShape);
+    auto& line = *reinterpret_cast<SlotLine*>(memory.get() + SlotRingShape::kLineSpacing);
+    line.bytes.store(bytes);
+    line.sequence.store(1);
+    SlotConsumer consumer(memory.get(), kShape);
+    try {
+      consumer.try_peek();
+      ADD_FAILURE() << "accepted a message of " << bytes << " bytes";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kRemote);
+    }
+  }
+}
+
+TEST(SlotRing, releasing_what_was_never_sent_is_the_peers_fault) {
+  constexpr SlotRingShape kShape{2, 64};
+  const RingMemory memory(kShape);
+  SlotProducer producer(memory.get(), kShape);
+  EXPECT_TRUE(send(producer, 8, 0));
+  EXPECT_TRUE(send(producer, 8, 1));
+  memory.begin_after(7);
+  try {
+    producer.try_acquire(8);
+    ADD_FAILURE() << "believed a peer that released 7 of 2 messages";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kRemote);
+    EXPECT_NE(std::string(error.what()).find("released 5 messages more"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace catenary

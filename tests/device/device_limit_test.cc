@@ -1,0 +1,22 @@
+// CATENARY_DEVICES is read once, so this is a program of its own that sets it first of all.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "src/device/device.h"
+#include "src/device/device_error.h"
+
+namespace catenary {
+namespace {
+
+const int kSet = ::setenv("CATENARY_DEVICES", "3", 1);
+
+TEST(DeviceLimit, is_what_the_environment_says) {
+  ASSERT_EQ(kSet, 0);
+  EXPECT_EQ(Device::count(), 3);
+  EXPECT_EQ(Device::get(2).ordinal(), 2);
+  EXPECT_THROW(Device::get(3), DeviceError);
+}
+
+}  // namespace
+}  // namespace catenary

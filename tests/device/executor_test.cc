@@ -1,0 +1,291 @@
+#include "src/device/executor.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "src/device/device.h"
+#include "src/device/event.h"
+#include "tests/device/test_task.h"
+
+namespace catenary {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::task_of;
+using testing::task_until;
+using testing::TestTask;
+
+Device& fresh_device() {
+  static int next = 0;
+  return Device::get(next++);
+}
+
+std::int64_t process_cpu_us() {
+  rusage usage = {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto us = [](const timeval& time) { return time.tv_sec * 1'000'000LL + time.tv_usec; };
+  return us(usage.ru_utime) + us(usage.ru_stime);
+}
+
+template <typename Condition>
+bool comes_true(Condition condition, std::chrono::milliseconds within = 10s) {
+  const auto until = std::chrono::steady_clock::now() + within;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(100us);
+  }
+  return true;
+}
+
+TEST(Executor, is_driven_by_the_thread_that_waits) {
+  Device& device = fresh_device();
+  Stream& stream = device.create_stream(true);
+  const std::thread::id waiter = std::this_thread::get_id();
+  std::atomic<bool> waiting{false};
+  stream.enqueue(task_until([&] { return waiting && std::this_thread::get_id() == waiter; }));
+  EXPECT_FALSE(stream.idle());
+  waiting = true;
+  stream.synchronize();
+  EXPECT_TRUE(stream.idle());
+}
+
+TEST(Executor, takes_over_when_nobody_waits) {
+  Device& device = fresh_device();
+  std::atomic<int> polls{0};
+  device.default_stream().enqueue(TaskPtr(
+      new TestTask([&] { return ++polls < 5 ? Task::Progress::kSome : Task::Progress::kDone; },
+                   &device.doorbell())));
+  EXPECT_TRUE(comes_true([&] { return polls == 5; }));
+}
+
+TEST(Executor, takes_over_again_after_it_went_to_sleep) {
+  Device& device = fresh_device();
+  for (int round = 0; round < 3; ++round) {
+    std::atomic<int> polls{0};
+    device.default_stream().enqueue(TaskPtr(
+        new TestTask([&] { return ++polls < 5 ? Task::Progress::kSome : Task::Progress::kDone; },
+                     &device.doorbell())));
+    EXPECT_TRUE(comes_true([&] { return device.default_stream().idle(); }));
+    std::this_thread::sleep_for(30ms);
+  }
+}
+
+TEST(Executor, takes_over_what_a_waiter_leaves_behind) {
+  Device& device = fresh_device();
+  Stream& stream = device.create_stream(true);
+  Stream& other = device.create_stream(true);
+  std::atomic<bool> open{false};
+  other.enqueue(task_until([&] { return open.load(); }));
+  stream.enqueue(task_of([] {}));
+  EXPECT_FALSE(drive_until(
+      device, [] { return false; }, Wait{Deadline::after_ms(5), nullptr}));
+  open = true;
+  EXPECT_TRUE(comes_true([&] { return other.idle(); }));
+}
+
+TEST(Executor, polls_soon_again_what_has_no_doorbell) {
+  Device& device = fresh_device();
+  const std::int64_t open_ns = now_ns() + 3'000'000;
+  device.default_stream().enqueue(task_until([=] { return now_ns() > open_ns; }));
+  device.default_stream().synchronize();
+  EXPECT_LT(now_ns() - open_ns, 40'000'000);
+}
+
+TEST(Executor, sleeps_until_the_doorbell_of_a_task_rings) {
+  Device& device = fresh_device();
+  DoorbellWords words;
+  Doorbell bell(words, false);
+  std::atomic<bool> open{false};
+  std::atomic<std::int64_t> polls{0};
+  device.default_stream().enqueue(TaskPtr(new TestTask(
+      [&] {
+        ++polls;
+        return open ? Task::Progress::kDone : Task::Progress::kNone;
+      },
+      &bell)));
+  std::atomic<std::int64_t> rung_ns{0};
+  std::thread ringer([&] {
+    std::this_thread::sleep_for(60ms);
+    rung_ns = now_ns();
+    open = true;
+    bell.ring();
+  });
+  const std::int64_t before_us = process_cpu_us();
+  device.default_stream().synchronize();
+  const std::int64_t woken_ns = now_ns();
+  EXPECT_LT(process_cpu_us() - before_us, 20'000);
+  EXPECT_LT(woken_ns - rung_ns, 20'000'000);  // less than the longest sleep
+  ringer.join();
+  device.quiesce_doorbells();
+}
+
+TEST(Executor, checks_a_stuck_task_about_once_a_millisecond) {
+  Device& device = fresh_device();
+  std::atomic<int> checks{0};
+  std::atomic<bool> open{false};
+  auto* task = new TestTask([&] { return open ? Task::Progress::kDone : Task::Progress::kNone; });
+  task->on_check = [&] { ++checks; };
+  device.default_stream().enqueue(TaskPtr(task));
+  drive_until(
+      device, [] { return false; }, Wait{Deadline::after_ms(50), nullptr});
+  EXPECT_GE(checks, 5);
+  EXPECT_LE(checks, 60);
+  open = true;
+  device.synchronize();
+}
+
+TEST(Executor, ends_a_wait_that_is_cancelled_or_past_its_deadline) {
+  Device& device = fresh_device();
+  std::atomic<bool> cancelled{false};
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(10ms);
+    cancelled = true;
+    device.doorbell().ring();
+  });
+  const auto never = [] { return false; };
+  EXPECT_FALSE(drive_until(device, never, Wait{Deadline::never(), &cancelled}));
+  canceller.join();
+  const std::int64_t from_ns = now_ns();
+  EXPECT_FALSE(drive_until(device, never, Wait{Deadline::after_ms(20), nullptr}));
+  EXPECT_GE(now_ns() - from_ns, 19'000'000);
+}
+
+TEST(Executor, lets_a_waiter_help_devices_that_nobody_waits_for) {
+  Device& mine = fresh_device();
+  Device& other = fresh_device();
+  std::thread::id driver;
+  // Each needs the other: with only one of them driven, neither would end.
+  std::atomic<int> turn{0};
+  const auto ping_pong = [&turn](int me, std::thread::id* last) {
+    return TaskPtr(new TestTask([&turn, me, last] {
+      if (last != nullptr) *last = std::this_thread::get_id();
+      if (turn >= 200) return Task::Progress::kDone;
+      if (turn % 2 != me) return Task::Progress::kNone;
+      ++turn;
+      return Task::Progress::kSome;
+    }));
+  };
+  mine.default_stream().enqueue(ping_pong(0, nullptr));
+  other.default_stream().enqueue(ping_pong(1, &driver));
+  mine.default_stream().synchronize();
+  other.default_stream().synchronize();
+  EXPECT_EQ(turn, 200);
+}
+
+TEST(Executor, uses_no_processor_time_while_idle) {
+  Device& device = fresh_device();
+  std::atomic<int> polls{0};
+  device.default_stream().enqueue(TaskPtr(
+      new TestTask([&] { return ++polls < 5 ? Task::Progress::kSome : Task::Progress::kDone; })));
+  ASSERT_TRUE(comes_true([&] { return device.default_stream().idle(); }));
+  device.default_stream().enqueue_host_function([](void*) {}, nullptr);
+  device.synchronize();
+  std::this_thread::sleep_for(100ms);  // the other tests' devices come to rest as well
+  const std::int64_t before_us = process_cpu_us();
+  std::this_thread::sleep_for(300ms);
+  EXPECT_LT(process_cpu_us() - before_us, 2'000);
+}
+
+TEST(Executor, takes_tasks_from_many_threads) {
+  Device& device = fresh_device();
+  constexpr int kThreads = 4;
+  constexpr int kTasks = 2000;
+  std::atomic<int> done{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      Stream& stream = device.create_stream(true);
+      int last = -1;
+      for (int i = 0; i < kTasks; ++i) {
+        stream.enqueue(task_of([&done, &last, i] {
+          EXPECT_EQ(last, i - 1);
+          last = i;
+          ++done;
+        }));
+        if (i % 100 == 0) stream.synchronize();
+      }
+      stream.synchronize();
+      EXPECT_EQ(last, kTasks - 1);
+      device.destroy_stream(stream);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(done, kThreads * kTasks);
+}
+
+// Two threads, a device each, pass a token back and forth and ring each other's bells. They sleep
+// as soon as they can, so a ring that got lost would cost the longest sleep of 50 ms.
+TEST(Executor, loses_no_ring) {
+  Device* devices[2] = {&fresh_device(), &fresh_device()};
+  constexpr int kRounds = 4000;
+  DoorbellWords words[2];
+  Doorbell bells[2] = {Doorbell(words[0], false), Doorbell(words[1], false)};
+  std::atomic<int> turn{0};
+  const std::int64_t from_ns = now_ns();
+  std::vector<std::thread> threads;
+  for (int me = 0; me < 2; ++me) {
+    devices[me]->wait_policy_note_ranks(1000);  // more ranks than cores: short budgets
+    threads.emplace_back([&, me] {
+      Stream& stream = devices[me]->create_stream(true);
+      for (int round = me; round < kRounds; round += 2) {
+        stream.enqueue(TaskPtr(new TestTask(
+            [&turn, &bells, me, round] {
+              if (turn.load() != round) return Task::Progress::kNone;
+              turn.store(round + 1);
+              bells[1 - me].ring();
+              return Task::Progress::kDone;
+            },
+            &bells[me])));
+        stream.synchronize();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (Device* device : devices) device->quiesce_doorbells();
+  EXPECT_EQ(turn, kRounds);
+  EXPECT_LT(now_ns() - from_ns, kRounds / 4 * 50'000'000LL);
+}
+
+// Several threads wait on one device for different streams whose tasks only other threads release.
+TEST(Executor, wakes_every_waiter_of_a_device) {
+  Device& device = fresh_device();
+  device.wait_policy_note_ranks(1000);
+  constexpr int kThreads = 4;
+  constexpr int kRounds = 200;
+  std::atomic<int> released[kThreads] = {};
+  DoorbellWords words[kThreads];
+  std::vector<std::thread> waiters;
+  std::atomic<int> left{kThreads};
+  for (int t = 0; t < kThreads; ++t) {
+    waiters.emplace_back([&, t] {
+      Stream& stream = device.create_stream(true);
+      Doorbell bell(words[t], false);
+      for (int round = 1; round <= kRounds; ++round) {
+        stream.enqueue(task_until([&released, t, round] { return released[t] >= round; }, &bell));
+        stream.synchronize();
+      }
+      device.quiesce_doorbells();  // others may sleep on this thread's bell as well
+      --left;
+    });
+  }
+  std::thread releaser([&] {
+    for (int i = 0; left != 0; ++i) {
+      const int t = i % kThreads;
+      ++released[t];
+      Doorbell(words[t], false).ring();
+      if (i % 16 == 0) std::this_thread::sleep_for(50us);
+    }
+  });
+  for (std::thread& waiter : waiters) waiter.join();
+  releaser.join();
+  for (const auto& count : released) EXPECT_GE(count, kRounds);
+}
+
+}  // namespace
+}  // namespace catenary

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Installs into an empty prefix, moves it, and builds the outside project against what lies there, by
+# find_package and by pkg-config. usage: install_test.sh <build directory> <cmake> <library directory>
+set -euo pipefail
+build=$1 cmake=$2 libdir=$3
+outside=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/outside
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+"$cmake" --install "$build" --prefix "$scratch/first" >"$scratch/install.log"
+mv "$scratch/first" "$scratch/prefix"
+prefix=$scratch/prefix
+
+for file in include/nccl.h include/catenary/device.h include/cuda_compat/cuda_runtime.h \
+  include/cuda_compat/cuda_fp16.h "$libdir/libnccl.so" "$libdir/libnccl.so.2"; do
+  [[ -e $prefix/$file ]] || { echo "not installed: $file"; exit 1; }
+done
+[[ $(readlink "$prefix/$libdir/libnccl.so") == libnccl.so.2* ]]
+if unexpected=$(find "$prefix" -name '*.a' -o -path '*gtest*' | grep .); then
+  echo "installed, but nobody's business: $unexpected"
+  exit 1
+fi
+
+run() {
+  "$1/program"
+  "$1/opaque"
+  # Found where it was installed, and not by luck in the build directory.
+  local used
+  used=$(ldd "$1/program" | awk '$1 == "libnccl.so.2" { print $3 }')
+  [[ $(realpath "$used") == "$(realpath "$prefix/$libdir/libnccl.so.2")" ]]
+}
+
+echo "== find_package"
+"$cmake" -S "$outside" -B "$scratch/cmake" -DCMAKE_PREFIX_PATH="$prefix" >"$scratch/configure.log"
+"$cmake" --build "$scratch/cmake"
+run "$scratch/cmake"
+
+echo "== pkg-config"
+mkdir "$scratch/make"
+PKG_CONFIG_PATH=$prefix/$libdir/pkgconfig make -C "$outside" OUT="$scratch/make"
+run "$scratch/make"

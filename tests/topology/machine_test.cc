@@ -1,0 +1,88 @@
+#include "src/topology/machine.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+namespace catenary {
+namespace {
+
+// A control group tree made of plain files.
+class CgroupQuota : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(root_); }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  void write(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((root_ + path).substr(0, (root_ + path).find_last_of('/')));
+    std::ofstream(root_ + path) << text << "\n";
+  }
+  const std::string root_ =
+      (std::filesystem::temp_directory_path() / ("catenary_cgroup_" + std::to_string(::getpid())))
+          .string();
+};
+
+TEST_F(CgroupQuota, is_infinite_where_nothing_limits) {
+  EXPECT_TRUE(std::isinf(cgroup_quota("", root_)));
+  EXPECT_TRUE(std::isinf(cgroup_quota("0::/\n", root_)));
+  write("/a/cpu.max", "max 100000");
+  EXPECT_TRUE(std::isinf(cgroup_quota("0::/a\n", root_)));
+  EXPECT_TRUE(std::isinf(cgroup_quota("nonsense\n", root_)));
+}
+
+TEST_F(CgroupQuota, is_the_tightest_of_all_ancestors) {
+  write("/a/cpu.max", "150000 100000");
+  write("/a/b/cpu.max", "400000 100000");
+  EXPECT_DOUBLE_EQ(cgroup_quota("0::/a/b\n", root_), 1.5);
+  EXPECT_DOUBLE_EQ(cgroup_quota("0::/a\n", root_), 1.5);
+}
+
+TEST_F(CgroupQuota, of_a_container_is_at_the_root_of_its_mount) {
+  write("/cpu.max", "50000 100000");
+  EXPECT_DOUBLE_EQ(cgroup_quota("0::/not/mounted/here\n", root_), 0.5);
+}
+
+TEST_F(CgroupQuota, reads_version_1) {
+  write("/cpu,cpuacct/job/cpu.cfs_quota_us", "300000");
+  write("/cpu,cpuacct/job/cpu.cfs_period_us", "100000");
+  EXPECT_DOUBLE_EQ(cgroup_quota("4:memory:/job\n3:cpu,cpuacct:/job\n", root_), 3);
+  write("/cpu,cpuacct/job/cpu.cfs_quota_us", "-1");
+  EXPECT_TRUE(std::isinf(cgroup_quota("3:cpu,cpuacct:/job\n", root_)));
+}
+
+TEST(UsableCores, follow_the_affinity_mask) {
+  cpu_set_t before;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  EXPECT_GE(usable_cores(), 1);
+  EXPECT_LE(usable_cores(), CPU_COUNT(&before));
+  int first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(usable_cores(), 1);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
+}
+
+TEST(CacheBytes, are_parsed_as_the_system_writes_them) {
+  EXPECT_EQ(parse_cache_bytes("48K"), 48u << 10);
+  EXPECT_EQ(parse_cache_bytes("32768K\n"), 32u << 20);
+  EXPECT_EQ(parse_cache_bytes("2M"), 2u << 20);
+  EXPECT_EQ(parse_cache_bytes("512"), 512u);
+  EXPECT_EQ(parse_cache_bytes(""), 0u);
+  EXPECT_EQ(parse_cache_bytes("12X"), 0u);
+  EXPECT_GE(last_level_cache_bytes(), 1u << 16);
+}
+
+TEST(MachineMemory, has_no_more_available_than_in_all) {
+  const MachineMemory memory = machine_memory();
+  EXPECT_GT(memory.total_bytes, 0u);
+  EXPECT_LE(memory.available_bytes, memory.total_bytes);
+}
+
+}  // namespace
+}  // namespace catenary

@@ -1,0 +1,12 @@
+// The one list of transports. Whoever adds one adds a line to built_in.cc.
+#pragma once
+
+#include "src/transport/transport.h"
+
+namespace catenary {
+
+// The transports that the configuration allows, best first. Throws kInvalidUsage if
+// CATENARY_TRANSPORTS names one that does not exist. Nothing waits.
+Transports built_in_transports(const TransportContext& context);
+
+}  // namespace catenary

@@ -1,0 +1,48 @@
+#include "transports/loopback/transport.h"
+
+#include <optional>
+
+#include "transports/loopback/address.h"
+#include "transports/loopback/attach.h"
+
+namespace catenary::loopback {
+namespace {
+
+class LoopbackTransport final : public Transport {
+ public:
+  explicit LoopbackTransport(const TransportContext& context)
+      : context_(context), address_(local_address()) {}
+
+  std::string_view name() const override { return kName; }
+  Bytes address() const override { return address_; }
+  bool reaches(ByteView peer_address) const override {
+    return loopback::reaches(address_, peer_address);
+  }
+
+  bool shares_memory() const override { return true; }
+
+  std::vector<bool> attach(std::span<const Bytes> addresses, const Wait&) override {
+    const std::vector<int> group = reachable_ranks(*this, addresses);
+    seat_.emplace(attach_arena(context_, static_cast<int>(group.size())), group, context_.rank);
+    std::vector<bool> proven(addresses.size());
+    for (const int rank : group) proven[static_cast<std::size_t>(rank)] = true;
+    return proven;
+  }
+
+  std::unique_ptr<SendLink> connect(const LinkSpec& spec) override { return seat_->connect(spec); }
+  std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override { return seat_->listen(spec); }
+  Doorbell* doorbell() override { return seat_ ? seat_->doorbell() : nullptr; }
+
+ private:
+  const TransportContext context_;
+  const Bytes address_;
+  std::optional<ArenaSeat> seat_;  // from attach() on
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_transport(const TransportContext& context) {
+  return std::make_unique<LoopbackTransport>(context);
+}
+
+}  // namespace catenary::loopback

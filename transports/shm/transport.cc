@@ -1,0 +1,88 @@
+#include "transports/shm/transport.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "src/base/error.h"
+#include "src/base/log.h"
+#include "transports/shm/address.h"
+#include "transports/shm/attach.h"
+
+namespace catenary::shm {
+namespace {
+
+class ShmTransport final : public Transport {
+ public:
+  explicit ShmTransport(const TransportContext& context) : context_(context) {
+    try {
+      open();
+    } catch (const Error& error) {
+      log_absence(error);
+    }
+  }
+
+  std::string_view name() const override { return kName; }
+  Bytes address() const override { return address_; }
+  bool reaches(ByteView peer_address) const override {
+    return shm::reaches(address_, peer_address);
+  }
+
+  bool shares_memory() const override { return true; }
+
+  std::vector<bool> attach(std::span<const Bytes> addresses, const Wait& wait) override {
+    std::vector<bool> proven(addresses.size());
+    const std::vector<int> group = reachable_ranks(*this, addresses);
+    if (group.empty()) return proven;
+    try {
+      const auto self = std::ranges::find(group, context_.rank);
+      const auto& leader = addresses[static_cast<std::size_t>(group[0])];
+      Attached attached = attach_arena(context_, static_cast<int>(group.size()),
+                                       static_cast<int>(self - group.begin()), std::move(door_),
+                                       parse_address(leader)->door, wait);
+      seat_.emplace(std::move(attached.arena), group, context_.rank);
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        proven[static_cast<std::size_t>(group[i])] = attached.members[i];
+      }
+    } catch (const Error& error) {
+      // The answer of the seam to what cannot be attached; other transports may do better.
+      log_absence(error);
+    }
+    return proven;
+  }
+
+  std::unique_ptr<SendLink> connect(const LinkSpec& spec) override { return seat_->connect(spec); }
+  std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override { return seat_->listen(spec); }
+  Doorbell* doorbell() override { return seat_ ? seat_->doorbell() : nullptr; }
+
+ private:
+  // Without a door there is no address, and a rank without an address is reached by nobody.
+  void open() {
+    const auto neighbourhood = local_neighbourhood(context_.config->host_id);
+    if (!neighbourhood) {
+      throw_error(ErrorCode::kSystem, "this kernel names no boot id or namespaces in /proc");
+    }
+    DoorName name;
+    fill_random(name);
+    door_ = open_door(name);
+    address_ = make_address(name, *neighbourhood);
+  }
+
+  void log_absence(const Error& error) const {
+    log_info(
+        Subsystem::kShm, -1,
+        format("Rank %d shares no memory with other processes: %s", context_.rank, error.what()));
+  }
+
+  const TransportContext context_;
+  UniqueFd door_;  // until attach()
+  Bytes address_;
+  std::optional<ArenaSeat> seat_;  // from a successful attach() on
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_transport(const TransportContext& context) {
+  return std::make_unique<ShmTransport>(context);
+}
+
+}  // namespace catenary::shm

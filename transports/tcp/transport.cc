@@ -1,0 +1,59 @@
+#include "transports/tcp/transport.h"
+
+#include "src/base/error.h"
+#include "src/base/log.h"
+#include "transports/tcp/address.h"
+#include "transports/tcp/attach.h"
+
+namespace catenary::tcp {
+namespace {
+
+class TcpTransport final : public Transport {
+ public:
+  explicit TcpTransport(const TransportContext& context) : context_(context) {
+    try {
+      listener_ = open_listener(*context.config);
+      has_listener_ = true;
+    } catch (const Error& error) {
+      // Ranks of one machine do without; a rank without an address is reached by nobody.
+      log_info(Subsystem::kNet, -1, format("Rank %d has no TCP: %s", context.rank, error.what()));
+    }
+  }
+
+  std::string_view name() const override { return kName; }
+  Bytes address() const override {
+    return has_listener_ ? make_address(listener_.address) : Bytes();
+  }
+  bool reaches(ByteView peer_address) const override {
+    return tcp::reaches(address(), peer_address);
+  }
+  bool shares_memory() const override { return false; }
+
+  std::vector<bool> attach(std::span<const Bytes> addresses, const Wait&) override {
+    std::vector<bool> reached;
+    for (const Bytes& address : addresses) reached.push_back(reaches(address));
+    hub_ = attach_hub(context_, std::move(listener_.socket), addresses);
+    return reached;
+  }
+
+  std::unique_ptr<SendLink> connect(const LinkSpec& spec) override { return hub_->connect(spec); }
+  std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override { return hub_->listen(spec); }
+  Doorbell* doorbell() override { return nullptr; }
+  void poll() override {
+    if (hub_) hub_->poll();
+  }
+
+ private:
+  const TransportContext context_;
+  bool has_listener_ = false;
+  SocketListener listener_;         // its socket until attach()
+  std::unique_ptr<SocketHub> hub_;  // from attach() on
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_transport(const TransportContext& context) {
+  return std::make_unique<TcpTransport>(context);
+}
+
+}  // namespace catenary::tcp
