@@ -1,6 +1,6 @@
 /*
- * One process, one thread, several devices: a rank on each. The calls for all ranks stand in a group,
- * since one thread cannot wait in the first call for what it has yet to say in the second.
+ * One process, one thread, several devices: a rank on each. The calls for all ranks stand in a
+ * group, since one thread cannot wait in the first call for what it has yet to say in the second.
  *
  * The communicators are made twice: by ncclCommInitAll, and by what it stands for.
  */
@@ -21,7 +21,8 @@ static void all_reduce(ncclComm_t* comms, const int* devices, const char* how) {
 
   CHECK_NCCL(ncclGroupStart());
   for (int i = 0; i < kDevices; ++i) {
-    CHECK_NCCL(ncclAllReduce(send[i], receive[i], kCount, ncclFloat, ncclSum, comms[i], streams[i]));
+    CHECK_NCCL(
+        ncclAllReduce(send[i], receive[i], kCount, ncclFloat, ncclSum, comms[i], streams[i]));
   }
   CHECK_NCCL(ncclGroupEnd());
 

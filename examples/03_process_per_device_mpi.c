@@ -8,12 +8,12 @@
 
 #include "check.h"
 
-#define CHECK_MPI(call)                                            \
-  do {                                                             \
-    if ((call) != MPI_SUCCESS) {                                   \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #call);   \
-      exit(1);                                                     \
-    }                                                              \
+#define CHECK_MPI(call)                                          \
+  do {                                                           \
+    if ((call) != MPI_SUCCESS) {                                 \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #call); \
+      exit(1);                                                   \
+    }                                                            \
   } while (0)
 
 enum { kCount = 1 << 20 };
@@ -22,7 +22,8 @@ enum { kCount = 1 << 20 };
 static int local_rank(int rank) {
   MPI_Comm machine;
   int local = 0;
-  CHECK_MPI(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &machine));
+  CHECK_MPI(
+      MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &machine));
   CHECK_MPI(MPI_Comm_rank(machine, &local));
   CHECK_MPI(MPI_Comm_free(&machine));
   return local;

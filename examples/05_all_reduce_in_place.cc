@@ -1,5 +1,6 @@
-// All-reduce out of place, where the input stays, and in place, where send and receive buffers are the
-// same; with the sum, the average, and a sum of inputs multiplied by a factor that each rank chooses.
+// All-reduce out of place, where the input stays, and in place, where send and receive buffers are
+// the same; with the sum, the average, and a sum of inputs multiplied by a factor that each rank
+// chooses.
 #include <cstdio>
 #include <vector>
 
@@ -19,7 +20,8 @@ struct Rank {
 };
 
 // One all-reduce on all ranks, then waits for it. ops[i] is rank i's name for the operation.
-void all_reduce(const std::vector<Rank>& ranks, const std::vector<ncclRedOp_t>& ops, bool in_place) {
+void all_reduce(const std::vector<Rank>& ranks, const std::vector<ncclRedOp_t>& ops,
+                bool in_place) {
   CHECK_NCCL(ncclGroupStart());
   for (int i = 0; i < kRanks; ++i) {
     const Rank& rank = ranks[i];

@@ -1,7 +1,7 @@
 /*
- * Non-blocking communicators: no call waits, each may answer ncclInProgress, and the program asks until
- * the answer is something else; meanwhile it could do other work, or decide that it has waited enough.
- * The second communicator here waits for a rank that never comes, and is aborted.
+ * Non-blocking communicators: no call waits, each may answer ncclInProgress, and the program asks
+ * until the answer is something else; meanwhile it could do other work, or decide that it has
+ * waited enough. The second communicator here waits for a rank that never comes, and is aborted.
  */
 #include <time.h>
 

@@ -1,6 +1,6 @@
-// A watchdog as frameworks have one: every rank's stream is watched from another thread, which looks
-// for errors and for progress, and aborts the communicator when there is none, so that whoever waits
-// on the stream gets free. Here one rank leaves its partner alone in an all-reduce.
+// A watchdog as frameworks have one: every rank's stream is watched from another thread, which
+// looks for errors and for progress, and aborts the communicator when there is none, so that
+// whoever waits on the stream gets free. Here one rank leaves its partner alone in an all-reduce.
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -21,7 +21,8 @@ Verdict watch(ncclComm_t comm, cudaStream_t stream, std::chrono::milliseconds pa
     ncclResult_t state = ncclSuccess;
     CHECK_NCCL(ncclCommGetAsyncError(comm, &state));
     if (state != ncclSuccess && state != ncclInProgress) {
-      std::printf("asynchronous error: %s (%s)\n", ncclGetErrorString(state), ncclGetLastError(comm));
+      std::printf("asynchronous error: %s (%s)\n", ncclGetErrorString(state),
+                  ncclGetLastError(comm));
       return Verdict::kError;
     }
     if (cudaStreamQuery(stream) != cudaErrorNotReady) return Verdict::kFinished;
@@ -37,7 +38,8 @@ struct Rank {
 };
 
 void all_reduce(Rank& rank) {
-  CHECK_NCCL(ncclAllReduce(rank.data, rank.data, kCount, ncclFloat, ncclSum, rank.comm, rank.stream));
+  CHECK_NCCL(
+      ncclAllReduce(rank.data, rank.data, kCount, ncclFloat, ncclSum, rank.comm, rank.stream));
 }
 
 bool all_is_well(Rank (&ranks)[2]) {

@@ -1,6 +1,6 @@
 /*
- * What every example needs: calls that must succeed, and a verdict. A failed call prints where and why
- * and ends the process; ncclGetLastError says it in full, with ranks and remedy.
+ * What every example needs: calls that must succeed, and a verdict. A failed call prints where and
+ * why and ends the process; ncclGetLastError says it in full, with ranks and remedy.
  */
 #ifndef EXAMPLES_CHECK_H_
 #define EXAMPLES_CHECK_H_
@@ -10,24 +10,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CHECK_CUDA(call)                                                            \
-  do {                                                                              \
-    const cudaError_t check_result = (call);                                        \
-    if (check_result != cudaSuccess) {                                              \
-      fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call,                 \
-              cudaGetErrorString(check_result));                                    \
-      exit(1);                                                                      \
-    }                                                                               \
+#define CHECK_CUDA(call)                                            \
+  do {                                                              \
+    const cudaError_t check_result = (call);                        \
+    if (check_result != cudaSuccess) {                              \
+      fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, \
+              cudaGetErrorString(check_result));                    \
+      exit(1);                                                      \
+    }                                                               \
   } while (0)
 
-#define CHECK_NCCL(call)                                                            \
-  do {                                                                              \
-    const ncclResult_t check_result = (call);                                       \
-    if (check_result != ncclSuccess) {                                              \
-      fprintf(stderr, "%s:%d: %s: %s (%s)\n", __FILE__, __LINE__, #call,            \
-              ncclGetErrorString(check_result), ncclGetLastError(NULL));            \
-      exit(1);                                                                      \
-    }                                                                               \
+#define CHECK_NCCL(call)                                                 \
+  do {                                                                   \
+    const ncclResult_t check_result = (call);                            \
+    if (check_result != ncclSuccess) {                                   \
+      fprintf(stderr, "%s:%d: %s: %s (%s)\n", __FILE__, __LINE__, #call, \
+              ncclGetErrorString(check_result), ncclGetLastError(NULL)); \
+      exit(1);                                                           \
+    }                                                                    \
   } while (0)
 
 /* Copies `count` floats from the device and compares each with `expected`; exits if one differs. */

@@ -1,8 +1,8 @@
 // Caller: a connection that has not yet proven anything, on the root's side of the handshake.
 //
 // A stranger costs a descriptor and these few bytes, for two seconds; it gets no answer before it
-// has greeted properly, and none that depends on the secret before it has proven to hold it. Nothing
-// waits and nothing is allocated. Owns the socket until release().
+// has greeted properly, and none that depends on the secret before it has proven to hold it.
+// Nothing waits and nothing is allocated. Owns the socket until release().
 #pragma once
 
 #include <array>
@@ -25,6 +25,7 @@ class Caller {
   // Does what the bytes that have come allow. After kProven or kRefused, do not call it again.
   Progress poll();
 
+  bool has_greeted() const noexcept { return greeted_; }
   int fd() const noexcept { return fd_.get(); }
   Deadline deadline() const noexcept { return deadline_; }
 

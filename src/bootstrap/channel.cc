@@ -20,8 +20,8 @@ Key direction_key(const Key& session_key, Side sender) {
 ControlChannel::ControlChannel(UnsharedFd fd, const Key& session_key, Side side)
     : fd_(std::move(fd)),
       send_key_(direction_key(session_key, side)),
-      receive_key_(direction_key(
-          session_key, side == Side::kInitiator ? Side::kAcceptor : Side::kInitiator)) {}
+      receive_key_(direction_key(session_key,
+                                 side == Side::kInitiator ? Side::kAcceptor : Side::kInitiator)) {}
 
 void ControlChannel::send(std::shared_ptr<const Frame> frame) {
   if (broken_) return;

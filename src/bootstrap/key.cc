@@ -9,7 +9,8 @@ namespace {
 
 void start_sodium() {
   static const bool started = ::sodium_init() >= 0;
-  if (!started) throw_error(ErrorCode::kSystem, "libsodium does not start: no source of random bytes");
+  if (!started)
+    throw_error(ErrorCode::kSystem, "libsodium does not start: no source of random bytes");
 }
 
 const unsigned char* raw(const std::byte* bytes) {

@@ -17,8 +17,9 @@ namespace {
 // Between two attempts, doubling.
 constexpr int kFirstPauseMs = 1;
 constexpr int kLongestPauseMs = 50;
-// How long the root may fail to prove itself, or, where it must have listened before the id existed,
-// to listen at all, before that is an error: a crowd of strangers may get in the way for a moment.
+// How long the root may fail to prove itself, or, where it must have listened before the id
+// existed, to listen at all, before that is an error: a crowd of strangers may get in the way for a
+// moment.
 constexpr std::int64_t kRefusalPatienceMs = 2000;
 constexpr std::int64_t kOneHandshakeMs = 5000;
 
@@ -61,8 +62,8 @@ class Approach {
       }
       notice_lost_peers(connection.fd.get());
       UnsharedFd fd(std::move(connection.fd));
-      const Key session_key = prove_both(fd.get(), rendezvous_.secret, Side::kInitiator,
-                                         kControlPurpose, wait);
+      const Key session_key =
+          prove_both(fd.get(), rendezvous_.secret, Side::kInitiator, kControlPurpose, wait);
       return ControlChannel(std::move(fd), session_key, Side::kInitiator);
     } catch (const Error& error) {
       // One attempt has failed; whether that is the end is for the caller to say.
@@ -91,11 +92,12 @@ class Approach {
   void give_up_or_pause(int pause_ms) {
     const std::string root = rendezvous_.root.text();
     if (refused_since_ && now_ns() - *refused_since_ > kRefusalPatienceMs * 1'000'000) {
-      throw_error(ErrorCode::kRemote,
-                  "rank %d is refused by the root at %s: %s. Either the process that made the id has "
-                  "ended, or the id or CATENARY_SECRET_FILE is not that of the root%s%s",
-                  rank_, root.c_str(), reason_.c_str(), cannot_listen_.empty() ? "" : "; ",
-                  cannot_listen_.c_str());
+      throw_error(
+          ErrorCode::kRemote,
+          "rank %d is refused by the root at %s: %s. Either the process that made the id has "
+          "ended, or the id or CATENARY_SECRET_FILE is not that of the root%s%s",
+          rank_, root.c_str(), reason_.c_str(), cannot_listen_.empty() ? "" : "; ",
+          cannot_listen_.c_str());
     }
     if (wait_.is_cancelled()) {
       throw_error(ErrorCode::kInvalidUsage, "rank %d: aborted while connecting to the root at %s",
@@ -140,10 +142,10 @@ Membership::Membership(const UniqueId& id, int rank, int nranks, const Wait& wai
   const Key& salt = line_.welcome()->salt;
   key_ = catenary::derive_key(decode_unique_id(id).secret, "communicator", salt);
   session_ = WireReader(key_from(salt, "session number")).number<std::uint64_t>();
-  log_info(Subsystem::kBootstrap, -1,
-           format("Bootstrap: rank %d of %d has joined session 0x%016llx at %s", rank, nranks,
-                  static_cast<unsigned long long>(session_),
-                  decode_unique_id(id).root.text().c_str()));
+  log_info(
+      Subsystem::kBootstrap, -1,
+      format("Bootstrap: rank %d of %d has joined session 0x%016llx at %s", rank, nranks,
+             static_cast<unsigned long long>(session_), decode_unique_id(id).root.text().c_str()));
 }
 
 std::array<std::byte, 32> Membership::derive_key(std::string_view label) const {
@@ -152,12 +154,15 @@ std::array<std::byte, 32> Membership::derive_key(std::string_view label) const {
 
 std::vector<Bytes> Membership::all_gather(ByteView mine, const Wait& wait) {
   if (mine.size() > kMaxGatherBytes) {
-    throw_error(ErrorCode::kInternal, "rank %d gives %zu bytes to an all-gather of the control plane; "
-                "%zu are the most", rank_, mine.size(), kMaxGatherBytes);
+    throw_error(ErrorCode::kInternal,
+                "rank %d gives %zu bytes to an all-gather of the control plane; "
+                "%zu are the most",
+                rank_, mine.size(), kMaxGatherBytes);
   }
   line_.expect_parts(round_);
   line_.send(GatherMessage{round_, mine}.encode());
-  line_.wait_for([&] { return line_.has_all_parts(); }, wait, "the other ranks to exchange addresses");
+  line_.wait_for([&] { return line_.has_all_parts(); }, wait,
+                 "the other ranks to exchange addresses");
   ++round_;
   return line_.take_parts();
 }

@@ -1,9 +1,10 @@
 // Membership: one rank's place in the control plane of a communicator.
 //
-// Every rank keeps one authenticated TCP connection to the root service (root_service.h) for as long
-// as the communicator lives. Over it go the rendezvous, small all-gathers, and news of faults: a
-// member whose connection ends without a goodbye is dead, and everybody else hears its rank within
-// milliseconds; if the root's own process dies, its ranks are named by each of the others itself.
+// Every rank keeps one authenticated TCP connection to the root service (root_service.h) for as
+// long as the communicator lives. Over it go the rendezvous, small all-gathers, and news of faults:
+// a member whose connection ends without a goodbye is dead, and everybody else hears its rank
+// within milliseconds; if the root's own process dies, its ranks are named by each of the others
+// itself.
 //
 // Threads: constructor, all_gather and barrier by one thread at a time; everything else by any.
 // Waiting: only what takes a Wait; its errors name the missing ranks. Failure: throws Error; the
@@ -29,8 +30,8 @@ class Membership {
  public:
   // Joins, and waits for all the ranks. Throws Error: kInvalidArgument for a bad id or rank, or if
   // the ranks do not fit together (every rank gets that); kTimeout "ranks 2, 5 of 8 did not come
-  // within 120 s"; kInvalidUsage when cancelled; kRemote if a rank or the root died meanwhile, or if
-  // the root refuses the secret; kSystem if the root cannot be reached.
+  // within 120 s"; kInvalidUsage when cancelled; kRemote if a rank or the root died meanwhile, or
+  // if the root refuses the secret; kSystem if the root cannot be reached.
   Membership(const UniqueId& id, int rank, int nranks, const Wait& wait, const Config& config);
 
   int rank() const noexcept { return rank_; }
@@ -44,8 +45,8 @@ class Membership {
   std::vector<Bytes> all_gather(ByteView mine, const Wait& wait);
   void barrier(const Wait& wait) { all_gather({}, wait); }
 
-  // The first fault known: a rank that died, or what a rank reported. Costs one recv() that does not
-  // wait; may be called every millisecond.
+  // The first fault known: a rank that died, or what a rank reported. Costs one recv() that does
+  // not wait; may be called every millisecond.
   std::optional<Error> poll() { return line_.poll(); }
   // Makes `error` the fault of every rank that knows of none, this one included.
   void report(const Error& error) noexcept { line_.report(error); }

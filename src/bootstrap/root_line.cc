@@ -32,8 +32,9 @@ void RootLine::wait_for(const std::function<bool()>& reached, const Wait& wait,
     if (fault_) throw Error(*fault_);
     if (reached()) return;
     if (!channel_) {
-      throw_error(ErrorCode::kRemote, "rank %d cannot wait for %s: the process of the root (%s) has left",
-                  join_.rank, std::string(what).c_str(), root_.text().c_str());
+      throw_error(ErrorCode::kRemote,
+                  "rank %d cannot wait for %s: the process of the root (%s) has left", join_.rank,
+                  std::string(what).c_str(), root_.text().c_str());
     }
     if (wait.is_cancelled() || wait.deadline.passed()) {
       give_up(lock, wait, what, now_ns() - begin);
@@ -49,7 +50,8 @@ void RootLine::wait_for(const std::function<bool()>& reached, const Wait& wait,
 }
 
 // Tells the others before it throws: they wait for the same thing, in vain from now on.
-void RootLine::give_up(Lock& lock, const Wait& wait, std::string_view what, std::int64_t waited_ns) {
+void RootLine::give_up(Lock& lock, const Wait& wait, std::string_view what,
+                       std::int64_t waited_ns) {
   const std::string me = format("rank %d (%s)", join_.rank, join_.process.text().c_str());
   const std::string awaited(what);
   if (wait.is_cancelled()) {
@@ -140,7 +142,8 @@ void RootLine::advance() {
   channel_->flush();
   while (const std::optional<Frame> frame = channel_->receive()) {
     if (accept(*frame)) continue;
-    if (!fault_) fault_.emplace(ErrorCode::kInternal, "the root sent a message that makes no sense");
+    if (!fault_)
+      fault_.emplace(ErrorCode::kInternal, "the root sent a message that makes no sense");
     channel_.reset();
     return;
   }
@@ -209,15 +212,15 @@ void RootLine::on_root_lost() {
                    name_ranks(std::vector<int>(root_ranks_.begin(), root_ranks_.end())) + " (" +
                        root_.text() + ")" + reason);
   } else if (!welcome_) {
-    fault_.emplace(ErrorCode::kRemote,
-                   "the process of the root (" +
-                       (root_.host.empty() ? root_address_ : root_.text()) + ")" + reason +
-                       " while the communicator was being made");
+    fault_.emplace(ErrorCode::kRemote, "the process of the root (" +
+                                           (root_.host.empty() ? root_address_ : root_.text()) +
+                                           ")" + reason + " while the communicator was being made");
   } else {
-    log_info(Subsystem::kBootstrap, -1,
-             format("rank %d: the process of the root (%s) has ended. None of its ranks is left; from "
-                    "now on no death will be noticed here",
-                    join_.rank, root_.text().c_str()));
+    log_info(
+        Subsystem::kBootstrap, -1,
+        format("rank %d: the process of the root (%s) has ended. None of its ranks is left; from "
+               "now on no death will be noticed here",
+               join_.rank, root_.text().c_str()));
   }
 }
 

@@ -2,8 +2,9 @@
 //
 // Threads: any; one mutex inside, held for no wait. Waiting: only wait_for, and goodbye for the
 // answer of a thread of its own process. Owner: the Membership. Failure: faults of others are a
-// sticky value; the connection's end is one too, if it means that somebody died. The destructor says
-// goodbye, so whatever unwinds a Membership does not look like a death; only the process's end does.
+// sticky value; the connection's end is one too, if it means that somebody died. The destructor
+// says goodbye, so whatever unwinds a Membership does not look like a death; only the process's end
+// does.
 #pragma once
 
 #include <functional>
@@ -27,9 +28,9 @@ class RootLine {
   RootLine(const RootLine&) = delete;
   RootLine& operator=(const RootLine&) = delete;
 
-  // Waits until `reached`, which may look at the state below, says so. Throws the first fault known;
-  // kInvalidUsage when cancelled; kTimeout at the deadline, naming who is missing, after telling
-  // everyone. `what` is "the ranks to join" or the like.
+  // Waits until `reached`, which may look at the state below, says so. Throws the first fault
+  // known; kInvalidUsage when cancelled; kTimeout at the deadline, naming who is missing, after
+  // telling everyone. `what` is "the ranks to join" or the like.
   void wait_for(const std::function<bool()>& reached, const Wait& wait, std::string_view what);
 
   void send(const Frame& frame);

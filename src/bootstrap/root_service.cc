@@ -24,6 +24,8 @@ constexpr std::size_t kMaxIdleDesks = 8;
 constexpr std::int64_t kIdleDeskMs = 10'000;
 constexpr std::int64_t kPauseMs = 50;
 constexpr int kEventsAtOnce = 64;
+// Few, so that those who have come get a word in before more come.
+constexpr int kAcceptsAtOnce = 16;
 constexpr std::uint64_t kWakeToken = 0;
 
 void watch(int epoll, int fd, std::uint32_t events, std::uint64_t token) {
@@ -177,14 +179,16 @@ bool RootService::adopt() {
 int RootService::timeout_ms() const {
   int timeout = -1;
   for (const auto& [token, desk] : desks_) {
-    if (!desk->strangers.empty() || desk->paused) return static_cast<int>(kPauseMs);
+    if (!desk->strangers.empty() || !desk->newcomers.empty() || desk->paused) {
+      return static_cast<int>(kPauseMs);
+    }
     if (desk->idle || !desk->sessions.empty()) timeout = 1000;
   }
   return timeout;
 }
 
 void RootService::accept_from(std::uint64_t token, Desk& desk) {
-  for (int i = 0; i < kEventsAtOnce; ++i) {
+  for (int i = 0; i < kAcceptsAtOnce; ++i) {
     UniqueFd fd(::accept4(desk.listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd) {
       welcome_stranger(desk, std::move(fd));
@@ -193,7 +197,7 @@ void RootService::accept_from(std::uint64_t token, Desk& desk) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return;
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       // The caller stays in the queue, and the listener ready: look away for a moment.
-      if (!desk.strangers.empty()) drop(desk.strangers.front());
+      if (!desk.strangers.empty()) crowd_out_stranger(desk);
       desk.paused = Deadline::after_ms(kPauseMs);
       rewatch(epoll_.get(), desk.listener.get(), 0, token);
       return;
@@ -203,7 +207,7 @@ void RootService::accept_from(std::uint64_t token, Desk& desk) {
 }
 
 void RootService::welcome_stranger(Desk& desk, UniqueFd fd) {
-  if (desk.strangers.size() >= kMaxCallers) drop(desk.strangers.front());
+  if (desk.strangers.size() >= kMaxCallers) crowd_out_stranger(desk);
   notice_lost_peers(fd.get());
   const std::uint64_t token = next_token_++;
   auto guest = std::make_unique<Guest>();
@@ -213,6 +217,15 @@ void RootService::welcome_stranger(Desk& desk, UniqueFd fd) {
   watch(epoll_.get(), guest->caller->fd(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, token);
   guests_.emplace(token, std::move(guest));
   desk.strangers.push_back(token);
+  attend(token);  // a rank has usually greeted by now
+}
+
+// The oldest of those who have not even greeted, or else the oldest.
+void RootService::crowd_out_stranger(Desk& desk) {
+  const auto silent = std::ranges::find_if(desk.strangers, [&](std::uint64_t token) {
+    return !guests_.at(token)->caller->has_greeted();
+  });
+  drop(silent != desk.strangers.end() ? *silent : desk.strangers.front());
 }
 
 // Edge-triggered: everything there is must be read now.
@@ -228,6 +241,9 @@ void RootService::attend(std::uint64_t token) {
     guest.channel =
         std::make_unique<ControlChannel>(guest.caller->release(), session_key, Side::kAcceptor);
     guest.caller.reset();
+    guest.deadline = Deadline::after_ms(kCallerPatienceMs);
+    std::erase(guest.desk->strangers, token);
+    guest.desk->newcomers.push_back(token);
   }
   guest.channel->flush();
   if (!read_frames(token, guest)) drop(token);
@@ -257,8 +273,8 @@ bool RootService::admit(std::uint64_t token, Guest& guest, const Frame& frame) {
   desk.idle.reset();
   Session* session = nullptr;
   for (Session& each : desk.sessions) {
-    // A process that is not part of one communicator of a job may come early for the next one. But an
-    // id of its own is for one communicator, and other numbers are a mistake.
+    // A process that is not part of one communicator of a job may come early for the next one. But
+    // an id of its own is for one communicator, and other numbers are a mistake.
     if (desk.rendezvous.fixed_address && each.nranks() != join->nranks) continue;
     if (each.awaits(join->rank)) {
       session = &each;
@@ -278,7 +294,7 @@ bool RootService::admit(std::uint64_t token, Guest& guest, const Frame& frame) {
   if (guest.refused) return true;
   guest.session = session;
   guest.rank = join->rank;
-  std::erase(desk.strangers, token);
+  std::erase(desk.newcomers, token);
   return true;
 }
 
@@ -290,15 +306,17 @@ void RootService::drop(std::uint64_t token) {
   Session* session = guest.session;
   if (session != nullptr) session->lost(guest.rank);
   std::erase(desk.strangers, token);
+  std::erase(desk.newcomers, token);
   guests_.erase(found);
   std::erase_if(desk.sessions, [](const Session& each) { return each.is_over(); });
 }
 
 void RootService::expire() {
   for (auto& [token, desk] : desks_) {
-    while (!desk->strangers.empty() &&
-           guests_.at(desk->strangers.front())->deadline.passed()) {
-      drop(desk->strangers.front());
+    for (const auto* waiting : {&desk->strangers, &desk->newcomers}) {
+      while (!waiting->empty() && guests_.at(waiting->front())->deadline.passed()) {
+        drop(waiting->front());
+      }
     }
     if (desk->paused && desk->paused->passed()) {
       desk->paused.reset();
@@ -314,8 +332,8 @@ void RootService::expire() {
 
 // Oldest first, since tokens grow.
 void RootService::close_idle_desks() {
-  auto idle = static_cast<std::size_t>(
-      std::ranges::count_if(desks_, [](const auto& entry) { return entry.second->idle.has_value(); }));
+  auto idle = static_cast<std::size_t>(std::ranges::count_if(
+      desks_, [](const auto& entry) { return entry.second->idle.has_value(); }));
   for (auto entry = desks_.begin(); entry != desks_.end();) {
     Desk& desk = *entry->second;
     if (!desk.idle || !(desk.idle->passed() || idle > kMaxIdleDesks)) {
@@ -324,6 +342,7 @@ void RootService::close_idle_desks() {
     }
     --idle;
     while (!desk.strangers.empty()) drop(desk.strangers.front());
+    while (!desk.newcomers.empty()) drop(desk.newcomers.front());
     const std::lock_guard lock(mutex_);
     std::erase(listening_, desk.rendezvous.root);
     entry = desks_.erase(entry);

@@ -32,7 +32,8 @@ class RootService {
   // The process's own; a forked child gets a new one.
   static RootService& process();
 
-  // Serves an id on a listener. `late_s`: how long a failed rendezvous is remembered for late comers.
+  // Serves an id on a listener. `late_s`: how long a failed rendezvous is remembered for late
+  // comers.
   void open(UnsharedFd listener, const Rendezvous& rendezvous, std::int64_t late_s);
   // Listens on the rendezvous' own address unless this process already does. Throws Error(kSystem).
   void ensure_open(const Rendezvous& rendezvous, std::int64_t late_s);
@@ -43,7 +44,8 @@ class RootService {
     Rendezvous rendezvous;
     std::int64_t late_ms = 0;
     std::list<Session> sessions;
-    std::deque<std::uint64_t> strangers;  // guests that are not members, oldest first
+    std::deque<std::uint64_t> strangers;  // guests that have not proven anything, oldest first
+    std::deque<std::uint64_t> newcomers;  // those that have, but are not members, oldest first
     bool served = false;
     std::optional<Deadline> idle;    // when to close
     std::optional<Deadline> paused;  // when to accept again
@@ -68,6 +70,7 @@ class RootService {
   int timeout_ms() const;
   void accept_from(std::uint64_t token, Desk& desk);
   void welcome_stranger(Desk& desk, UniqueFd fd);
+  void crowd_out_stranger(Desk& desk);
   void attend(std::uint64_t token);
   bool read_frames(std::uint64_t token, Guest& guest);
   bool handle(std::uint64_t token, Guest& guest, const Frame& frame);

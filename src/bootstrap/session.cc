@@ -23,6 +23,8 @@ bool Session::join(ControlChannel& channel, const JoinMessage& join) {
   member = {State::kHere, &channel, join.process, std::nullopt, join.process.token == root_.token};
   --awaited_;
   ++connected_;
+  ++here_;
+  if (member.with_root) root_ranks_.push_back(join.rank);
   if (fault_) {
     channel.send(fault_->encode());
     return true;
@@ -40,9 +42,10 @@ std::string Session::objection(const JoinMessage& join) const {
   if (fault_) return "";
   const std::string newcomer = format("rank %d (%s)", join.rank, join.process.text().c_str());
   if (join.version != library_version()) {
-    return format("Mismatched NCCL version detected : %s runs version %u of the library, the root (%s) "
-                  "version %u",
-                  newcomer.c_str(), join.version, root_.text().c_str(), library_version());
+    return format(
+        "Mismatched NCCL version detected : %s runs version %u of the library, the root (%s) "
+        "version %u",
+        newcomer.c_str(), join.version, root_.text().c_str(), library_version());
   }
   if (join.nranks == nranks()) return "";
   for (int rank = 0; rank < nranks(); ++rank) {
@@ -61,13 +64,10 @@ void Session::refuse_duplicate(ControlChannel& channel, const JoinMessage& join)
   channel.send(fault_->encode());
 }
 
-// The newcomer learns which ranks share the root's fate; if it is one itself, the others learn that.
+// The newcomer learns which ranks share the root's fate; if it is one itself, the others learn
+// that.
 void Session::tell_root_ranks(int newcomer) {
-  RootRanksMessage with_root = {root_, {}};
-  for (int rank = 0; rank < nranks(); ++rank) {
-    if (at(rank).with_root && at(rank).state == State::kHere) with_root.ranks.push_back(rank);
-  }
-  at(newcomer).channel->send(with_root.encode());
+  at(newcomer).channel->send(RootRanksMessage{root_, root_ranks_}.encode());
   if (!at(newcomer).with_root) return;
   const auto frame = std::make_shared<const Frame>(RootRanksMessage{root_, {newcomer}}.encode());
   for (int rank = 0; rank < nranks(); ++rank) {
@@ -100,7 +100,8 @@ bool Session::receive(int rank, const Frame& frame) {
 void Session::answer_query(int rank, const std::string& elsewhere) {
   const std::vector<int> awaited = missing();
   at(rank).channel->send(
-      MissingMessage{awaited.empty() ? "" : name_ranks(awaited), complete_ ? "" : elsewhere}.encode());
+      MissingMessage{awaited.empty() ? "" : name_ranks(awaited), complete_ ? "" : elsewhere}
+          .encode());
 }
 
 bool Session::gather(int rank, const Frame& frame) {
@@ -109,11 +110,10 @@ bool Session::gather(int rank, const Frame& frame) {
   if (fault_) return true;
   at(rank).part.emplace(message->part.begin(), message->part.end());
   ++parts_;
-  for (int other = 0; other < nranks(); ++other) {
+  for (int other = 0; here_ < nranks() && other < nranks(); ++other) {
     if (at(other).state == State::kHere || at(other).part) continue;
-    fail(ErrorCode::kRemote,
-         format("%s left the communicator, but rank %d still exchanges with it", name(other).c_str(),
-                rank));
+    fail(ErrorCode::kRemote, format("%s left the communicator, but rank %d still exchanges with it",
+                                    name(other).c_str(), rank));
     return true;
   }
   if (parts_ == nranks()) finish_gather();
@@ -135,6 +135,7 @@ void Session::leave(int rank) {
   Member& member = at(rank);
   if (member.state != State::kHere) return;
   member.state = State::kLeft;
+  --here_;
   if (!complete_) {
     fail(ErrorCode::kRemote, name(rank) + " left before all ranks had come");
   } else if (parts_ > 0 && !member.part) {
@@ -142,6 +143,7 @@ void Session::leave(int rank) {
          name(rank) + " left the communicator, but others still exchange with it");
   }
   if (!member.with_root) return;
+  std::erase(root_ranks_, rank);
   tell_all(LeftMessage{rank}.encode());
   member.channel->send(Frame{MessageType::kGoodbye, {}});
 }
@@ -155,6 +157,7 @@ void Session::lost(int rank) {
   member.channel = nullptr;
   --connected_;
   if (!unexpected) return;
+  --here_;
   member.state = State::kLost;
   fail(ErrorCode::kRemote, name(rank) + reason);
 }
@@ -174,18 +177,19 @@ void Session::fail(ErrorCode code, const std::string& text) {
   if (fault_) return;
   fault_ = FaultMessage{code, text};
   late_ = Deadline::after_ms(late_ms_);
-  log_info(Subsystem::kBootstrap, -1, "A communicator of " + std::to_string(nranks()) +
-                                          " ranks failed: " + text);
+  log_info(Subsystem::kBootstrap, -1,
+           "A communicator of " + std::to_string(nranks()) + " ranks failed: " + text);
   tell_all(fault_->encode());
 }
 
-// Members of this process come last: if one of them exits on what it hears, it takes the root along,
-// and the others must have heard by then.
+// Members of this process come last: if one of them exits on what it hears, it takes the root
+// along, and the others must have heard by then.
 void Session::tell_all(const Frame& frame) {
   const auto shared = std::make_shared<const Frame>(frame);
   for (const bool with_root : {false, true}) {
     for (Member& member : members_) {
-      if (member.state == State::kHere && member.with_root == with_root) member.channel->send(shared);
+      if (member.state == State::kHere && member.with_root == with_root)
+        member.channel->send(shared);
     }
   }
 }

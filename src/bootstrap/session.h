@@ -72,6 +72,8 @@ class Session {
   std::vector<Member> members_;
   int awaited_;
   int connected_ = 0;
+  int here_ = 0;                 // connected, and not about to leave
+  std::vector<int> root_ranks_;  // of those here, the ones in this process
   bool complete_ = false;
 
   std::uint32_t round_ = 0;

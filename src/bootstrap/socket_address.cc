@@ -19,8 +19,8 @@ std::uint16_t parse_port(const std::string& text, const std::string& whole) {
   const char* end = text.data() + text.size();
   const auto [stop, failure] = std::from_chars(text.data(), end, port);
   if (failure != std::errc() || stop != end || port == 0) {
-    throw_error(ErrorCode::kInvalidArgument, "\"%s\" is not host:port: the port is not from 1 to 65535",
-                whole.c_str());
+    throw_error(ErrorCode::kInvalidArgument,
+                "\"%s\" is not host:port: the port is not from 1 to 65535", whole.c_str());
   }
   return port;
 }
@@ -85,8 +85,8 @@ SocketAddress SocketAddress::resolve(const std::string& host_and_port, int famil
   std::string host = host_and_port.substr(0, colon);
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (!bracketed && host.find(':') != std::string::npos) {
-    throw_error(ErrorCode::kInvalidArgument, "\"%s\" is not host:port: an IPv6 address needs [brackets]",
-                host_and_port.c_str());
+    throw_error(ErrorCode::kInvalidArgument,
+                "\"%s\" is not host:port: an IPv6 address needs [brackets]", host_and_port.c_str());
   }
   if (bracketed) host = host.substr(1, host.size() - 2);
 

@@ -16,7 +16,7 @@
 namespace catenary {
 
 struct SocketAddress {
-  int family = AF_INET;  // or AF_INET6
+  int family = AF_INET;              // or AF_INET6
   std::array<std::byte, 16> host{};  // IPv4 fills the first 4
   std::uint16_t port = 0;
   std::uint32_t scope = 0;  // of a link-local IPv6 address

@@ -13,7 +13,8 @@ namespace catenary {
 namespace {
 
 bool starts_with_any(const std::string& name, const std::vector<std::string>& prefixes) {
-  return std::ranges::any_of(prefixes, [&](const auto& prefix) { return name.starts_with(prefix); });
+  return std::ranges::any_of(prefixes,
+                             [&](const auto& prefix) { return name.starts_with(prefix); });
 }
 
 class NameFilter {
@@ -85,8 +86,8 @@ SocketInterface choose_socket_interface(const std::vector<SocketInterface>& all,
   for (const SocketInterface& candidate : all) {
     if (wanted != AF_UNSPEC && candidate.address.family != wanted) continue;
     if (!filter.lets_through(candidate.name)) continue;
-    if (best == nullptr || unsuitability(candidate, filter.chooses()) <
-                               unsuitability(*best, filter.chooses())) {
+    if (best == nullptr ||
+        unsuitability(candidate, filter.chooses()) < unsuitability(*best, filter.chooses())) {
       best = &candidate;
     }
   }

@@ -1,8 +1,8 @@
 // Which network interface the control plane listens on.
 //
 // NCCL_SOCKET_IFNAME is a list of name prefixes; `=` in front wants exact names, `^` excludes those
-// listed. NCCL_SOCKET_FAMILY is AF_INET or AF_INET6. Without a list, real interfaces come first, then
-// docker*, then loopback; IPv4 before IPv6, and link-local addresses last. Nothing waits.
+// listed. NCCL_SOCKET_FAMILY is AF_INET or AF_INET6. Without a list, real interfaces come first,
+// then docker*, then loopback; IPv4 before IPv6, and link-local addresses last. Nothing waits.
 #pragma once
 
 #include <string>

@@ -1,8 +1,9 @@
-// Stream sockets, TCP or Unix: reading and writing that heeds a Wait, whatever the descriptor's mode.
+// Stream sockets, TCP or Unix: reading and writing that heeds a Wait, whatever the descriptor's
+// mode.
 //
-// Any thread, one at a time per direction of a socket. Functions that take a Wait may wait; they look
-// at its flag at least every 50 ms. They throw Error: kInvalidUsage when cancelled, kTimeout at the
-// deadline, kRemote when the peer has closed, kSystem for the rest. None raises SIGPIPE.
+// Any thread, one at a time per direction of a socket. Functions that take a Wait may wait; they
+// look at its flag at least every 50 ms. They throw Error: kInvalidUsage when cancelled, kTimeout
+// at the deadline, kRemote when the peer has closed, kSystem for the rest. None raises SIGPIPE.
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,7 @@
 // TCP for the control plane: listening, connecting, and noticing that the other host is gone.
 //
-// All sockets are non-blocking and closed on exec. Only connect_once waits. Fails with Error(kSystem).
+// All sockets are non-blocking and closed on exec. Only connect_once waits. Fails with
+// Error(kSystem).
 #pragma once
 
 #include "src/base/clock.h"
@@ -20,7 +21,8 @@ struct Connection {
 Connection connect_once(const SocketAddress& address, const Wait& wait);
 
 // Small frames go out at once, and a peer that vanishes without a word (power, cable) breaks the
-// connection within about 4 s, whether it is idle or has bytes on the way: each needs its own option.
+// connection within about 4 s, whether it is idle or has bytes on the way: each needs its own
+// option.
 void notice_lost_peers(int fd) noexcept;
 
 }  // namespace catenary

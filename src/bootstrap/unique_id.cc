@@ -40,7 +40,8 @@ Key fixed_secret(const Config& config, const SocketAddress& root) {
   std::ifstream file(config.secret_file, std::ios::binary);
   const std::string content{std::istreambuf_iterator<char>(file), {}};
   if (!file) {
-    throw_error(ErrorCode::kSystem, "CATENARY_SECRET_FILE: cannot read %s", config.secret_file.c_str());
+    throw_error(ErrorCode::kSystem, "CATENARY_SECRET_FILE: cannot read %s",
+                config.secret_file.c_str());
   }
   if (content.empty()) {
     throw_error(ErrorCode::kInvalidUsage, "CATENARY_SECRET_FILE: %s is empty",
@@ -79,10 +80,11 @@ Rendezvous decode_unique_id(const UniqueId& id) {
     throw_error(ErrorCode::kInvalidArgument, "not an id made by ncclGetUniqueId");
   }
   if (version != kIdVersion) {
-    throw_error(ErrorCode::kInvalidArgument,
-                "an id made by ncclGetUniqueId of another version of the library (id version %u, ours "
-                "is %u)",
-                unsigned{version}, unsigned{kIdVersion});
+    throw_error(
+        ErrorCode::kInvalidArgument,
+        "an id made by ncclGetUniqueId of another version of the library (id version %u, ours "
+        "is %u)",
+        unsigned{version}, unsigned{kIdVersion});
   }
   Rendezvous rendezvous;
   const auto flags = reader.number<std::uint8_t>();

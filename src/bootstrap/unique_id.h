@@ -1,10 +1,11 @@
 // UniqueId: 128 bytes that bring the ranks of one communicator together.
 //
-//     magic 4 | version 1 | flags 1 | port 2 | host 16 | scope 4 | job 16 | secret 32 | zero 36 | sum 16
+//     magic 4 | version 1 | flags 1 | port 2 | host 16 | scope 4 | job 16 | secret 32 | zero 36 |
+//     sum 16
 //
 // It says where the root service listens and carries the secret that every rank proves to hold. So
-// it is itself a secret: it is never logged, and nobody should. Values; only create_unique_id waits,
-// and only to resolve a name.
+// it is itself a secret: it is never logged, and nobody should. Values; only create_unique_id
+// waits, and only to resolve a name.
 #pragma once
 
 #include <array>

@@ -30,15 +30,15 @@ Registry& registry() {
 // The handlers allocate nothing: in the child only the calling thread is left.
 Registry::Registry() : null(::open("/dev/null", O_RDWR | O_CLOEXEC)) {
   if (!null) throw_system_error("open /dev/null", errno);
-  const int failed = ::pthread_atfork([] { registry().mutex.lock(); },
-                                      [] { registry().mutex.unlock(); },
-                                      [] {
-                                        for (const int fd : registry().fds) {
-                                          ::dup3(registry().null.get(), fd, O_CLOEXEC);
-                                        }
-                                        registry().fds.clear();
-                                        registry().mutex.unlock();
-                                      });
+  const int failed =
+      ::pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
+                       [] {
+                         for (const int fd : registry().fds) {
+                           ::dup3(registry().null.get(), fd, O_CLOEXEC);
+                         }
+                         registry().fds.clear();
+                         registry().mutex.unlock();
+                       });
   if (failed != 0) throw_system_error("pthread_atfork", failed);
 }
 

@@ -1,8 +1,8 @@
 // Reading and writing the bytes of messages: little endian, bounded, never trusting.
 //
 // A reader that runs past the end, or meets a text longer than allowed, is no longer ok and reads
-// zeros from then on, so a parser checks once, at its end. Values; nothing waits, nothing throws but
-// std::bad_alloc, and never for a length that the bytes do not hold.
+// zeros from then on, so a parser checks once, at its end. Values; nothing waits, nothing throws
+// but std::bad_alloc, and never for a length that the bytes do not hold.
 #pragma once
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 /*
- * Holds include/nccl.h against facts.inc while it is compiled; it is never run. Compiled as C and as
- * C++, with nothing before nccl.h, after the compat headers, and after somebody else's CUDA header.
+ * Holds include/nccl.h against facts.inc while it is compiled; it is never run. Compiled as C and
+ * as C++, with nothing before nccl.h, after the compat headers, and after somebody else's CUDA
+ * header.
  */
-#include <nccl.h>
-
 #include <limits.h>
+#include <nccl.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -15,11 +15,11 @@
 
 #define VALUE(name, value) CHECK((long long)(name) == (long long)(value), #name);
 #define BYTES(type, bytes) CHECK(sizeof(type) == (bytes), "bytes of " #type);
-#define FIELD(type, field, offset, bytes)                                 \
+#define FIELD(type, field, offset, bytes)                                  \
   CHECK(offsetof(type, field) == (offset), "offset of " #type "." #field); \
   CHECK(sizeof(((type*)0)->field) == (bytes), "bytes of " #type "." #field);
 /* A pointer of the type that the facts give; a declaration of another type does not compile. */
-#define FUNCTION(result, name, parameters)          \
+#define FUNCTION(result, name, parameters)                      \
   result(*const points_to_nccl##name) parameters = &nccl##name; \
   result(*const points_to_pnccl##name) parameters = &pnccl##name;
 

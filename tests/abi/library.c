@@ -1,20 +1,19 @@
 /*
- * The initializers' values, and that every function of facts.inc is really in the library, under both
- * names, and answers from C.
+ * The initializers' values, and that every function of facts.inc is really in the library, under
+ * both names, and answers from C.
  */
 #include <limits.h>
+#include <nccl.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <nccl.h>
-
 static int failures = 0;
-#define EXPECT(condition)                                        \
-  do {                                                           \
-    if (!(condition)) {                                          \
+#define EXPECT(condition)                                         \
+  do {                                                            \
+    if (!(condition)) {                                           \
       fprintf(stderr, "line %d: not %s\n", __LINE__, #condition); \
-      ++failures;                                                \
-    }                                                            \
+      ++failures;                                                 \
+    }                                                             \
   } while (0)
 
 static void check_initializers(void) {
@@ -41,7 +40,7 @@ static void check_error_strings(void) {
       "no error",
       "unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
       "unhandled system error (run with NCCL_DEBUG=INFO for details)",
-      "internal error",  /* and whom to tell, which is not NVIDIA */
+      "internal error", /* and whom to tell, which is not NVIDIA */
       "invalid argument (run with NCCL_DEBUG=WARN for details)",
       "invalid usage (run with NCCL_DEBUG=WARN for details)",
       "remote process exited or there was a network error",
@@ -59,12 +58,12 @@ static void check_symbols(void) {
 #define VALUE(name, value)
 #define BYTES(type, bytes)
 #define FIELD(type, field, offset, bytes)
-#define FUNCTION(result, name, parameters)             \
-  {                                                    \
-    result(*volatile plain) parameters = &nccl##name;  \
-    result(*volatile twin) parameters = &pnccl##name;  \
-    EXPECT(plain != NULL && twin != NULL);             \
-    ++count;                                           \
+#define FUNCTION(result, name, parameters)            \
+  {                                                   \
+    result(*volatile plain) parameters = &nccl##name; \
+    result(*volatile twin) parameters = &pnccl##name; \
+    EXPECT(plain != NULL && twin != NULL);            \
+    ++count;                                          \
   }
 #include "facts.inc"
   EXPECT(count == 40);

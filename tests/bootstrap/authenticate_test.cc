@@ -87,10 +87,9 @@ TEST(ProveBoth, an_impostor_root_is_refused_by_the_initiator) {
     receive_all(pair.b.get(), proof, within_ms(2000), "test");
     send_all(pair.b.get(), proof, within_ms(2000), "test");  // reflects the initiator's own
   });
-  EXPECT_EQ(code_of([&] {
-              prove_both(pair.a.get(), key, Side::kInitiator, "test", within_ms(2000));
-            }),
-            ErrorCode::kRemote);
+  EXPECT_EQ(
+      code_of([&] { prove_both(pair.a.get(), key, Side::kInitiator, "test", within_ms(2000)); }),
+      ErrorCode::kRemote);
   impostor.join();
 }
 
@@ -110,10 +109,9 @@ TEST(ProveBoth, two_initiators_refuse_each_other) {
   const Key key = random_key();
   Pair pair = connected_pair();
   auto other = prove(pair.b.get(), key, Side::kInitiator, "test");
-  EXPECT_EQ(code_of([&] {
-              prove_both(pair.a.get(), key, Side::kInitiator, "test", within_ms(2000));
-            }),
-            ErrorCode::kRemote);
+  EXPECT_EQ(
+      code_of([&] { prove_both(pair.a.get(), key, Side::kInitiator, "test", within_ms(2000)); }),
+      ErrorCode::kRemote);
   EXPECT_THROW(other.get(), Error);
 }
 

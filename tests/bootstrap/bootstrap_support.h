@@ -38,7 +38,8 @@ inline std::string free_address() {
 inline Wait within_ms(std::int64_t ms) { return {Deadline::after_ms(ms), nullptr}; }
 
 // Runs body(rank) on a thread for each rank. The error that each ended with, if any.
-inline std::vector<std::optional<Error>> run_ranks(int nranks, const std::function<void(int)>& body) {
+inline std::vector<std::optional<Error>> run_ranks(int nranks,
+                                                   const std::function<void(int)>& body) {
   std::vector<std::optional<Error>> errors(static_cast<std::size_t>(nranks));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < nranks; ++rank) {
@@ -60,7 +61,8 @@ inline void expect_no_errors(const std::vector<std::optional<Error>>& errors) {
   }
 }
 
-inline void expect_error(const std::optional<Error>& error, ErrorCode code, const std::string& part) {
+inline void expect_error(const std::optional<Error>& error, ErrorCode code,
+                         const std::string& part) {
   ASSERT_TRUE(error.has_value()) << "no error, expected one with: " << part;
   EXPECT_EQ(static_cast<int>(error->code()), static_cast<int>(code)) << error->what();
   EXPECT_NE(std::string(error->what()).find(part), std::string::npos) << error->what();

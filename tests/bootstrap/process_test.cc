@@ -91,6 +91,21 @@ TEST(ProcessDeath, of_the_root_names_all_its_ranks_but_those_that_left) {
   expect_fault(crew, 3, "ranks 0, 2 (", when);
 }
 
+TEST(ProcessDeath, is_named_rightly_although_the_roots_process_ends_on_the_news) {
+  constexpr int kRanks = 60;
+  ProcessCrew crew;
+  crew.start(0, [&crew](int rank) {
+    const auto membership = join(crew, rank, kRanks);
+    while (!membership->poll()) {
+    }
+    ::_exit(1);
+  });
+  start_pollers(crew, 1, kRanks, kRanks);
+  for (int rank = 0; rank < kRanks; ++rank) ASSERT_TRUE(crew.wait_stage(rank, kJoined));
+  const std::int64_t when = crew.kill_now(1);
+  for (int rank = 2; rank < kRanks; ++rank) expect_fault(crew, rank, named(crew, 1), when);
+}
+
 TEST(ProcessDeath, ending_without_a_goodbye_is_one) {
   ProcessCrew crew;
   start_pollers(crew, 0, 2, 3);

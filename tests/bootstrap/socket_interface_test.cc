@@ -7,7 +7,8 @@
 namespace catenary {
 namespace {
 
-SocketInterface interface(const std::string& name, const std::string& host, std::uint32_t scope = 0) {
+SocketInterface interface(const std::string& name, const std::string& host,
+                          std::uint32_t scope = 0) {
   SocketInterface result = {name, SocketAddress::resolve(host + ":1", AF_UNSPEC)};
   result.address.port = 0;
   result.address.scope = scope;
@@ -16,9 +17,9 @@ SocketInterface interface(const std::string& name, const std::string& host, std:
 
 const std::vector<SocketInterface>& machine() {
   static const std::vector<SocketInterface> all = {
-      interface("lo", "127.0.0.1"),          interface("docker0", "172.17.0.1"),
-      interface("eth0", "[fe80::2]", 4),     interface("eth0", "192.0.2.2"),
-      interface("eth10", "198.51.100.7"),    interface("ib0", "[2001:db8::5]"),
+      interface("lo", "127.0.0.1"),       interface("docker0", "172.17.0.1"),
+      interface("eth0", "[fe80::2]", 4),  interface("eth0", "192.0.2.2"),
+      interface("eth10", "198.51.100.7"), interface("ib0", "[2001:db8::5]"),
       interface("lo", "[::1]"),
   };
   return all;

@@ -164,32 +164,32 @@ TEST(Impostor, at_the_roots_address_is_refused_by_the_ranks) {
 }
 
 // A connection that has proven to hold the secret, but not yet joined.
-Channel proven(const UniqueId& id) {
+ControlChannel proven(const UniqueId& id) {
   UnsharedFd fd(call(id));
   const Key key = prove_both(fd.get(), decode_unique_id(id).secret, Side::kInitiator,
                              kControlPurpose, within_ms(2000));
-  return Channel(std::move(fd), key, Side::kInitiator);
+  return ControlChannel(std::move(fd), key, Side::kInitiator);
 }
 
 TEST(Misbehaviour, of_the_proven_ends_their_connection) {
   const Config config = loopback();
   const UniqueId id = create_unique_id(config);
   {
-    Channel senseless = proven(id);
+    ControlChannel senseless = proven(id);
     senseless.send(Frame{MessageType::kGather, Bytes(10)});
     EXPECT_TRUE(heard_until_closed(senseless.fd(), 1000).has_value());
   }
   {
-    Channel malformed = proven(id);
+    ControlChannel malformed = proven(id);
     malformed.send(Frame{MessageType::kJoin, Bytes(10)});
     EXPECT_TRUE(heard_until_closed(malformed.fd(), 1000).has_value());
   }
   {
-    Channel unsealed = proven(id);
+    ControlChannel unsealed = proven(id);
     try_send(unsealed.fd(), Bytes(200, std::byte{0xff}));
     EXPECT_TRUE(heard_until_closed(unsealed.fd(), 1000).has_value());
   }
-  Channel silent = proven(id);
+  ControlChannel silent = proven(id);
   expect_four_ranks_join(id, config, 1000);
   EXPECT_TRUE(heard_until_closed(silent.fd(), 4000).has_value());
 }
@@ -203,7 +203,7 @@ TEST(Misbehaviour, of_a_member_is_its_death_to_the_others) {
       if (const auto fault = fault_soon(membership)) throw Error(*fault);
       return;
     }
-    Channel channel = proven(id);
+    ControlChannel channel = proven(id);
     channel.send(JoinMessage{library_version(), 1, 2, ProcessName::mine()}.encode());
     channel.send(Frame{MessageType::kWelcome, Bytes(32)});
     heard_until_closed(channel.fd(), 1000);

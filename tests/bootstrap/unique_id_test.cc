@@ -96,7 +96,8 @@ TEST(UniqueId, comm_id_gives_every_rank_the_same_id) {
 }
 
 TEST(UniqueId, comm_id_takes_ipv6_and_names) {
-  EXPECT_EQ(decode_unique_id(create_unique_id(with_comm_id("[::1]:7001"))).root.text(), "[::1]:7001");
+  EXPECT_EQ(decode_unique_id(create_unique_id(with_comm_id("[::1]:7001"))).root.text(),
+            "[::1]:7001");
   const auto named = decode_unique_id(create_unique_id(with_comm_id("localhost:7001"))).root;
   EXPECT_TRUE(named.host_text() == "127.0.0.1" || named.host_text() == "::1") << named.text();
 }

@@ -43,8 +43,8 @@ class Mutator {
   std::mt19937 random_{20240607};
 };
 
-// `again` gives the encoding of what was parsed, nullopt if it was refused. Texts have one encoding,
-// and so has everything else.
+// `again` gives the encoding of what was parsed, nullopt if it was refused. Texts have one
+// encoding, and so has everything else.
 void fuzz(const std::vector<Bytes>& seeds, int iterations,
           const std::function<std::optional<Bytes>(ByteView)>& again) {
   for (const Bytes& seed : seeds) ASSERT_EQ(again(seed), seed) << "a good message is refused";
@@ -109,7 +109,8 @@ TEST(Fuzz, faults_and_small_messages) {
   fuzz({FaultMessage{ErrorCode::kRemote, "rank 3 ended"}.encode().payload,
         FaultMessage{ErrorCode::kTimeout, ""}.encode().payload},
        kIterations, reencode<FaultMessage>);
-  fuzz({MissingMessage{"ranks 1, 2", "more"}.encode().payload}, kIterations, reencode<MissingMessage>);
+  fuzz({MissingMessage{"ranks 1, 2", "more"}.encode().payload}, kIterations,
+       reencode<MissingMessage>);
   fuzz({LeftMessage{5}.encode().payload}, kIterations / 10, reencode<LeftMessage>);
   fuzz({WelcomeMessage{random_key()}.encode().payload}, kIterations / 10, reencode<WelcomeMessage>);
 }
@@ -165,8 +166,8 @@ TEST(Message, ranks_are_named_as_a_person_would) {
 }
 
 TEST(Message, a_long_fault_is_cut) {
-  const auto parsed =
-      FaultMessage::parse(FaultMessage{ErrorCode::kSystem, std::string(5000, 'x')}.encode().payload);
+  const auto parsed = FaultMessage::parse(
+      FaultMessage{ErrorCode::kSystem, std::string(5000, 'x')}.encode().payload);
   ASSERT_TRUE(parsed.has_value());
   EXPECT_EQ(parsed->text.size(), 1000u);
 }

@@ -3,6 +3,4 @@
 
 #include <cstring>
 
-int main() {
-  return std::strcmp(ncclGetErrorString(ncclSuccess), "no error");
-}
+int main() { return std::strcmp(ncclGetErrorString(ncclSuccess), "no error"); }

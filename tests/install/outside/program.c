@@ -11,7 +11,8 @@ int main(void) {
   if (ncclCommInitAll(ranks, 2, NULL) != ncclSuccess) return 1;
   if (ncclGroupStart() != ncclSuccess) return 1;
   for (int i = 0; i < 2; ++i) {
-    if (ncclAllReduce(&data[i], &data[i], 1, ncclFloat, ncclSum, ranks[i], NULL) != ncclSuccess) return 1;
+    if (ncclAllReduce(&data[i], &data[i], 1, ncclFloat, ncclSum, ranks[i], NULL) != ncclSuccess)
+      return 1;
   }
   if (ncclGroupEnd() != ncclSuccess) return 1;
   for (int i = 0; i < 2; ++i) {
