@@ -9,6 +9,7 @@
 #include "src/base/error.h"
 #include "src/device/device_error.h"
 #include "src/device/process_life.h"
+#include "src/topology/machine.h"
 
 namespace catenary {
 namespace {
@@ -21,6 +22,15 @@ constexpr std::size_t round_up(std::size_t value, std::size_t multiple) {
 }
 
 std::uintptr_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+
+// A memfd may be larger than all memory, and would end in SIGBUS where it is touched.
+void check_machine_has(std::size_t bytes) {
+  static const std::size_t total_bytes = machine_memory().total_bytes;
+  const std::size_t most = total_bytes != 0 ? total_bytes : SIZE_MAX / 4;
+  if (bytes <= most) return;
+  throw DeviceError(DeviceStatus::kMemoryAllocation,
+                    format("cannot allocate %zu bytes: the machine has %zu", bytes, most));
+}
 
 }  // namespace
 
@@ -45,25 +55,18 @@ Memory& Memory::process() {
 
 std::byte* Memory::allocate(std::size_t bytes, MemoryKind kind, int device) {
   require_not_forked();
+  check_machine_has(bytes);
   const std::unique_lock lock(mutex_);
-  try {
-    Place place;
-    if (bytes <= kPooledBytes) {
-      const std::size_t units = (std::max(bytes, std::size_t{1}) - 1) / kLeastBytes;
-      place = take_pooled(static_cast<std::size_t>(std::bit_width(units)));
-    } else {
-      if (bytes > SIZE_MAX / 4)
-        throw_error(ErrorCode::kInvalidArgument, "no machine has that much");
-      place.segment = std::make_shared<Segment>(round_up(bytes, kPageBytes), next_id_++);
-      place.base = place.segment->base;
-    }
-    blocks_.emplace(address_of(place.base), Block{bytes, place.segment, device, kind});
-    return place.base;
-  } catch (const Error& error) {
-    throw DeviceError(
-        DeviceStatus::kMemoryAllocation,
-        format("cannot allocate %zu bytes of device memory: %s", bytes, error.what()));
+  Place place;
+  if (bytes <= kPooledBytes) {
+    const std::size_t units = (std::max(bytes, std::size_t{1}) - 1) / kLeastBytes;
+    place = take_pooled(static_cast<std::size_t>(std::bit_width(units)));
+  } else {
+    place.segment = std::make_shared<Segment>(round_up(bytes, kPageBytes), next_id_++);
+    place.base = place.segment->base;
   }
+  blocks_.emplace(address_of(place.base), Block{bytes, place.segment, device, kind});
+  return place.base;
 }
 
 Memory::Place Memory::take_pooled(std::size_t size_class) {

@@ -6,7 +6,7 @@
 // memory when first touched, and a large block that is freed gives them back at once.
 //
 // Threads: any. Nothing waits. Owner: the process; blocks live until freed. Failure: DeviceError,
-// kMemoryAllocation if there is none left, kInvalidValue for a pointer that is not a block.
+// kMemoryAllocation for more than the machine has, kInvalidValue for a pointer that is not a block.
 #pragma once
 
 #include <array>
