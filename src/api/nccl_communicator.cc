@@ -130,10 +130,12 @@ CATENARY_NCCL(ncclResult_t, CommInitAll, (ncclComm_t* comms, int ndev, const int
     const UniqueId made = create_unique_id(Config::process());
     std::memcpy(id.internal, made.bytes.data(), sizeof id.internal);
     Group::of_this_thread().start();
+    ScopeExit forget([] { Group::of_this_thread().drop(); });
     for (int rank = 0; rank < ndev; ++rank) {
       const int device = devlist != nullptr ? devlist[rank] : rank;
       init_rank("ncclCommInitAll", &comms[rank], ndev, id, rank, nullptr, device);
     }
+    forget.release();
     Group::of_this_thread().end();
   });
 }

@@ -61,7 +61,7 @@ class RootLine {
   // Guarded by mutex_.
   std::mutex mutex_;
   std::optional<ControlChannel> channel_;  // empty once the root or we have left
-  int waiting_ = 0;                 // threads in wait_for: they receive, others need not
+  int waiting_ = 0;                        // threads in wait_for: they receive, others need not
   bool left_ = false;
   std::optional<Error> fault_;
   bool fault_is_shared_ = false;  // the others know it, or learn it from the root

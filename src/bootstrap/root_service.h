@@ -52,9 +52,9 @@ class RootService {
   };
   struct Guest {
     Desk* desk;
-    std::optional<Caller> caller;      // until it has proven itself
+    std::optional<Caller> caller;             // until it has proven itself
     std::unique_ptr<ControlChannel> channel;  // from then on
-    Session* session = nullptr;        // null before it is a member, and if it was refused
+    Session* session = nullptr;               // null before it is a member, and if it was refused
     int rank = -1;
     bool refused = false;
     Deadline deadline = Deadline::never();

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <mutex>
 
 #include "src/base/error.h"
 #include "src/base/log.h"
@@ -32,8 +33,11 @@ std::array<std::byte, kSumBytes> checksum(ByteView bytes) {
 
 Key fixed_secret(const Config& config, const SocketAddress& root) {
   if (config.secret_file.empty()) {
-    log_info(Subsystem::kBootstrap, -1,
-             "NCCL_COMM_ID without CATENARY_SECRET_FILE: this job is not protected by a secret");
+    static std::once_flag told;
+    std::call_once(told, [] {
+      log_info(Subsystem::kBootstrap, -1,
+               "NCCL_COMM_ID without CATENARY_SECRET_FILE: this job is not protected by a secret");
+    });
     // The port alone, since ranks may write the same host in different ways.
     return key_from(bytes_of(std::to_string(root.port)), "comm id without a secret");
   }

@@ -17,6 +17,8 @@ namespace catenary {
 
 class WireWriter {
  public:
+  WireWriter() { bytes_.reserve(256); }
+
   template <std::unsigned_integral Number>
   void number(Number value) {
     for (std::size_t i = 0; i < sizeof value; ++i) {

@@ -128,6 +128,10 @@ void Communicator::submit(std::span<const OperationRequest> requests) {
   TaskPtr task(run.release());
   {
     const std::lock_guard lock(issue_mutex_);
+    // What can fail is done before the first turn is taken: a turn that nobody uses blocks the rest.
+    if (requests.size() > 1) {
+      for (const OperationRequest& request : requests) find_plan(request);
+    }
     for (const OperationRequest& request : requests) {
       Turn* turn = nullptr;
       const RunSpec spec = make_spec(request, turn);
@@ -176,13 +180,16 @@ void Communicator::run_over(GroupRun& run) noexcept {
   in_flight_.fetch_sub(1, std::memory_order_release);
 }
 
+const PlanCache::Entry& Communicator::find_plan(const OperationRequest& request) {
+  const bool scaled = request.reduction.scaling.from != Scaling::From::kNothing;
+  const auto parts = static_cast<std::size_t>(holds_part_per_rank(request.kind) ? nranks_ : 1);
+  const std::size_t bytes = request.count * element_bytes(request.type) * parts;
+  return plans_->find(request.kind, bytes, has_root(request.kind) ? request.root : 0, scaled);
+}
+
 RunSpec Communicator::make_spec(const OperationRequest& request, Turn*& turn) {
   const std::size_t width = element_bytes(request.type);
-  const bool scaled = request.reduction.scaling.from != Scaling::From::kNothing;
-  const int parts = holds_part_per_rank(request.kind) ? nranks_ : 1;
-  const std::size_t bytes = request.count * width * static_cast<std::size_t>(parts);
-  const PlanCache::Entry& entry =
-      plans_->find(request.kind, bytes, has_root(request.kind) ? request.root : 0, scaled);
+  const PlanCache::Entry& entry = find_plan(request);
 
   RunSpec spec;
   spec.plan = entry.plan.get();

@@ -85,6 +85,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   void meet(const UniqueId& id, const TransportFactory& transports);
   void fail(const Error& error, bool tell_peers) noexcept;
   std::unique_ptr<GroupRun> take_run();
+  const PlanCache::Entry& find_plan(const OperationRequest& request);
   RunSpec make_spec(const OperationRequest& request, Turn*& turn);
   void check_own_messages(std::span<const OperationRequest> requests) const;
   void enqueue(std::span<const OperationRequest> requests, TaskPtr task);

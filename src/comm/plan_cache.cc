@@ -5,6 +5,12 @@
 
 namespace catenary {
 
+PlanCache::PlanCache(int rank, int nranks, LinkTable& links, const MachineFacts& machine,
+                     std::string forced)
+    : rank_(rank), nranks_(nranks), links_(links), machine_(machine), forced_(std::move(forced)) {
+  select(Collective::kAllReduce, 0, nranks_, machine_, forced_);  // refuses an unknown name now
+}
+
 const PlanCache::Entry& PlanCache::find(Collective kind, std::size_t bytes, int root, bool scaled) {
   const Algorithm& algorithm = select(kind, bytes, nranks_, machine_, forced_);
   for (const auto& entry : entries_) {

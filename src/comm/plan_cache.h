@@ -17,9 +17,9 @@ namespace catenary {
 
 class PlanCache {
  public:
-  // `forced`: the one algorithm to use where it can, or "".
-  PlanCache(int rank, int nranks, LinkTable& links, const MachineFacts& machine, std::string forced)
-      : rank_(rank), nranks_(nranks), links_(links), machine_(machine), forced_(std::move(forced)) {}
+  // `forced`: the one algorithm to use where it can, or "". Throws kInvalidArgument for a name that no
+  // algorithm has.
+  PlanCache(int rank, int nranks, LinkTable& links, const MachineFacts& machine, std::string forced);
 
   struct Entry {
     const Algorithm* algorithm;

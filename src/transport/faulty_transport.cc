@@ -65,6 +65,7 @@ class FaultySendLink final : public SendLink {
     acquired_ = false;
     misfortune_.count_message();
   }
+  bool try_flush() override { return !misfortune_.delays() && inside_->try_flush(); }
 
  private:
   std::unique_ptr<SendLink> inside_;

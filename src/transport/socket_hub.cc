@@ -37,6 +37,7 @@ class SocketSendLink final : public SendLink {
   explicit SocketSendLink(std::shared_ptr<SocketSender> sender) : sender_(std::move(sender)) {}
   ByteSpan try_acquire(std::size_t bytes) override { return sender_->try_acquire(bytes); }
   void commit(std::size_t bytes) override { sender_->commit(bytes); }
+  bool try_flush() override { return sender_->try_flush(); }
 
  private:
   std::shared_ptr<SocketSender> sender_;

@@ -33,9 +33,7 @@ ByteSpan SocketSender::try_acquire(std::size_t bytes) {
   CATENARY_ASSERT(bytes != 0 && bytes <= shape_.slot_bytes);
   const std::lock_guard lock(mutex_);
   if (committed_ - sent_ == shape_.slots) send_staged();
-  if (!failure_.empty()) {
-    throw_error(ErrorCode::kRemote, "lost the connection to rank %d: %s", peer_, failure_.c_str());
-  }
+  throw_if_failed();
   if (committed_ - sent_ == shape_.slots) return {};
   return {frame(committed_) + kHeaderBytes, bytes};
 }
@@ -59,10 +57,21 @@ void SocketSender::failed(const std::string& why) {
   failure_ = why;
 }
 
-bool SocketSender::pump() {
+bool SocketSender::try_flush() {
   const std::lock_guard lock(mutex_);
   send_staged();
-  return committed_ != sent_ && failure_.empty();
+  throw_if_failed();
+  return committed_ == sent_;
+}
+
+void SocketSender::pump() {
+  const std::lock_guard lock(mutex_);
+  send_staged();
+}
+
+void SocketSender::throw_if_failed() const {
+  if (failure_.empty()) return;
+  throw_error(ErrorCode::kRemote, "lost the connection to rank %d: %s", peer_, failure_.c_str());
 }
 
 void SocketSender::send_staged() {

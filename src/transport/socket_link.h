@@ -30,14 +30,17 @@ class SocketSender {
 
   ByteSpan try_acquire(std::size_t bytes);
   void commit(std::size_t bytes);
+  // Whether the kernel has all that was committed.
+  bool try_flush();
 
   void connected(UniqueFd socket);
   void failed(const std::string& why);
-  // Sends what the socket takes. False once nothing is left to send.
-  bool pump();
+  // Sends what the socket takes.
+  void pump();
 
  private:
   std::byte* frame(std::uint64_t message) const;
+  void throw_if_failed() const;
   void send_staged();
 
   const SlotRingShape shape_;

@@ -41,6 +41,7 @@ class TracedTransport::CountingSendLink final : public SendLink {
     inside_->commit(bytes);
     counters_.count_message(bytes);
   }
+  bool try_flush() override { return inside_->try_flush(); }
 
  private:
   std::unique_ptr<SendLink> inside_;

@@ -47,6 +47,7 @@ TEST(CudaCompat, takes_typed_pointers) {
 }
 
 TEST(CudaCompat, answers_not_ready_and_does_not_keep_it) {
+  cudaGetLastError();
   cudaStream_t stream = nullptr;
   cudaEvent_t event = nullptr;
   ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
