@@ -6,6 +6,7 @@
 // processes. A process that is gone makes the call throw, or the launcher ends all processes.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -34,6 +35,8 @@ class Launcher {
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
   // Everyone's bytes, in process order; `all` is processes times as long as `mine`.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  // From now on a call that waits longer for another process throws, where the launcher can tell.
+  virtual void limit_waiting(std::chrono::seconds most) = 0;
   // Ends the other processes, where nobody would notice that this one is about to fail.
   virtual void abort() = 0;
 };

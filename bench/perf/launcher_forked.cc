@@ -58,6 +58,10 @@ void read_all(int fd, std::span<std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t done = recv(fd, bytes.data(), bytes.size(), 0);
     if (done < 0 && errno == EINTR) continue;
+    if (done < 0 && errno == EAGAIN) {
+      throw TestFailure(failure_line("timeout", "another process of this run does not answer",
+                                     std::source_location::current()));
+    }
     if (done < 0) throw_errno("receive from another process of this run", errno);
     if (done == 0) {
       throw TestFailure(failure_line("launcher", "another process of this run has ended",
@@ -97,6 +101,15 @@ class ForkedProcess final : public Launcher {
       }
     }
     broadcast(all, 0);
+  }
+
+  void limit_waiting(std::chrono::seconds most) override {
+    const timeval limit{.tv_sec = most.count(), .tv_usec = 0};
+    for (const Socket& peer : peers_) {
+      if (setsockopt(peer.fd(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) != 0) {
+        throw_errno("setsockopt SO_RCVTIMEO", errno);
+      }
+    }
   }
 
   void abort() override {}  // the parent notices

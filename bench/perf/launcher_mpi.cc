@@ -44,6 +44,8 @@ class MpiProcess final : public Launcher {
                   MPI_BYTE, MPI_COMM_WORLD);
   }
 
+  void limit_waiting(std::chrono::seconds) override {}  // MPI has no deadlines
+
   void abort() override { MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE); }
 
  private:

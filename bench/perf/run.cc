@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -16,6 +17,8 @@ namespace {
 
 // Of the memory that is free, what buffers may take.
 constexpr double kMemoryShare = 0.8;
+// How much longer than -T a process may take between two meetings: it fills and checks buffers.
+constexpr std::chrono::seconds kPreparation{20};
 // Exit status where --spoil_results went unnoticed.
 constexpr int kDamageUnnoticed = 2;
 // NCCL_TESTS_MIN_BW is met by this much of it.
@@ -67,6 +70,9 @@ int Run::execute() {
     memory_.before = static_cast<double>(resident_memory());
     create_workers();
     const ncclUniqueId id = world_.exchange_id();
+    if (options_.timeout_s > 0) {
+      launcher_.limit_waiting(std::chrono::seconds(options_.timeout_s) + kPreparation);
+    }
     if (!options_.parallel_init) join_together(id);
 
     std::vector<std::jthread> threads;
