@@ -41,6 +41,13 @@ Task::Progress ScheduleRun::advance() {
       slice_ = 0;
     }
   }
+  // A transport that stages what it sends needs polling until it has left, and who polls once this is
+  // over?
+  for (const PlannedStep& step : spec_.plan->steps) {
+    if (step.send == nullptr || step.send->try_flush()) continue;
+    waits_for_ = step.send_to;
+    return moved ? Task::Progress::kSome : Task::Progress::kNone;
+  }
   waits_for_ = kNobody;
   return Task::Progress::kDone;
 }
