@@ -136,6 +136,7 @@ void Executor::submit(Stream& stream, TaskPtr task) {
     count_up(stream.inboxed_);
     inboxed_.fetch_add(1);
   }
+  count_up(visits_);
   if (inboxed_.load() != 0 && !try_drive()) bell_.ring();
   arm_if_unwatched();
 }
@@ -271,9 +272,12 @@ bool Executor::drive_until(const Condition& condition, const Wait& wait) {
   }
 }
 
-// The driver thread's turn: until there is nothing to do, or somebody waits for it himself.
+// The driver thread's turn: until there is nothing to do, or somebody waits for it himself, or comes by
+// with more work and so drives without waiting.
 void Executor::drive_unwatched() {
-  const auto stop = [this] { return !unwatched() || process_exiting(); };
+  const auto stop = [this, seen = visits()] {
+    return !unwatched() || visits() != seen || process_exiting();
+  };
   const Condition condition(stop);
   Backoff backoff(WaitPolicy::lean());  // nobody waits, and the cores may be busy computing
   while (!condition.holds()) {

@@ -139,7 +139,7 @@ class Executor {
 
   Counter queued_{0};             // tasks in streams; written under the lock
   Counter inboxed_{0};            // tasks in the inbox
-  Counter visits_{0};             // rounds that waiting threads drove, roughly
+  Counter visits_{0};             // rounds that other threads than the driver's drove, roughly
   std::atomic<int> watchers_{0};  // threads within drive_until
   std::atomic<int> ranks_{1};
   std::atomic<std::int64_t> checked_ns_{0};  // when heads were last checked
