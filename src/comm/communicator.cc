@@ -119,9 +119,23 @@ std::vector<Bytes> Communicator::exchange(ByteView mine) {
   return membership_->all_gather(mine, wait_until_timeout());
 }
 
-void Communicator::submit(std::span<const OperationRequest> requests) {
-  check_own_messages(requests);
+// A message to oneself can only be taken by a receive of the same group.
+void Communicator::check(std::span<const OperationRequest> requests) {
   throw_if_failed();
+  int sends = 0;
+  int receives = 0;
+  for (const OperationRequest& request : requests) {
+    if (request.root != rank_) continue;
+    if (request.kind == Collective::kSend) ++sends;
+    if (request.kind == Collective::kRecv) ++receives;
+  }
+  if (sends == receives) return;
+  throw_error(ErrorCode::kInvalidUsage, "Trying to %s without a matching %s in the same group (rank %d)",
+              sends > receives ? "send to self" : "recv from self", sends > receives ? "recv" : "send",
+              rank_);
+}
+
+void Communicator::submit(std::span<const OperationRequest> requests) {
   std::unique_ptr<GroupRun> run = take_run();
   run->begin(shared_from_this());
   in_flight_.fetch_add(1, std::memory_order_relaxed);
@@ -211,21 +225,6 @@ RunSpec Communicator::make_spec(const OperationRequest& request, Turn*& turn) {
   }
   spec.descriptor.count = request.count;
   return spec;
-}
-
-// A message to oneself can only be taken by a receive of the same group.
-void Communicator::check_own_messages(std::span<const OperationRequest> requests) const {
-  int sends = 0;
-  int receives = 0;
-  for (const OperationRequest& request : requests) {
-    if (request.root != rank_) continue;
-    if (request.kind == Collective::kSend) ++sends;
-    if (request.kind == Collective::kRecv) ++receives;
-  }
-  if (sends == receives) return;
-  throw_error(ErrorCode::kInvalidUsage, "Trying to %s without a matching %s in the same group (rank %d)",
-              sends > receives ? "send to self" : "recv from self", sends > receives ? "recv" : "send",
-              rank_);
 }
 
 void Communicator::wait_idle() {
