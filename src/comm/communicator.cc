@@ -283,7 +283,12 @@ void Communicator::look_for_disagreement(const GroupRun& run) {
   if (waiting == nullptr) return;
   const std::lock_guard lock(issue_mutex_);
   for (int peer = 0; peer < nranks_; ++peer) {
-    if (collective_turn_.idle()) stall_watch_->check_unread(*waiting, peer, Channel::kCollective);
+    if (collective_turn_.idle()) {
+      stall_watch_->check_unread(*waiting, peer, Channel::kCollective);
+    } else if (const Collective kind = waiting->spec().descriptor.kind;
+               kind != Collective::kSend && kind != Collective::kRecv) {
+      stall_watch_->check_opening(*waiting, peer);
+    }
     if (recv_turns_[static_cast<std::size_t>(peer)].idle()) {
       stall_watch_->check_unread(*waiting, peer, Channel::kPointToPoint);
     }
