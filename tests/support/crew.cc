@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <mutex>
+#include <barrier>
 #include <thread>
 
 #include "tests/support/rank_group.h"
@@ -22,11 +22,15 @@ void Seat::finish() const {
 }
 
 void run_crew(int nranks, const std::function<void(Seat&)>& body) {
+  // What one rank provokes must not meet another one that still joins.
+  std::barrier joined(nranks);
   const auto failures = run_ranks({1, nranks}, [&](int rank, int n, const ncclUniqueId& id) {
     require(catSetDevice(rank) == catSuccess, "catSetDevice");
     TestStream stream;
     Seat seat{rank, n, nullptr, stream};
-    require_success(ncclCommInitRank(&seat.comm, n, id, rank), "ncclCommInitRank");
+    const ncclResult_t made = ncclCommInitRank(&seat.comm, n, id, rank);
+    joined.arrive_and_wait();
+    require_success(made, "ncclCommInitRank");
     try {
       body(seat);
     } catch (...) {
