@@ -74,10 +74,15 @@ CommCall::CommCall(ncclComm_t comm, const char* function, Needs needs) : handle_
 }
 
 std::shared_ptr<Communicator> end_handle(ncclComm& handle) {
+  if (std::shared_ptr<Communicator> held = end_if_alive(handle)) return held;
+  throw_error(ErrorCode::kInvalidArgument, "comm %p has already been destroyed",
+              static_cast<void*>(&handle));
+}
+
+std::shared_ptr<Communicator> end_if_alive(ncclComm& handle) {
   std::uint64_t alive = ncclComm::kAlive;
   if (!handle.magic.compare_exchange_strong(alive, ncclComm::kEnded, std::memory_order_seq_cst)) {
-    throw_error(ErrorCode::kInvalidArgument, "comm %p has already been destroyed",
-                static_cast<void*>(&handle));
+    return nullptr;
   }
   while (handle.calls.load(std::memory_order_acquire) > 0) {
     std::this_thread::sleep_for(std::chrono::microseconds(50));

@@ -72,5 +72,7 @@ class CommCall {
 // Ends a handle: later calls on it fail. Waits for calls of other threads, except the caller's own
 // `call`, which is over after this. Returns what the handle held.
 std::shared_ptr<Communicator> end_handle(ncclComm& handle);
+// The same for a handle that somebody else may have ended already; null then.
+std::shared_ptr<Communicator> end_if_alive(ncclComm& handle);
 
 }  // namespace catenary

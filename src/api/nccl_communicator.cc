@@ -1,4 +1,5 @@
 // The nccl* functions that make, ask and end communicators.
+#include <atomic>
 #include <cstring>
 #include <vector>
 
@@ -34,14 +35,16 @@ UniqueId to_unique_id(const ncclUniqueId& id) {
 }
 
 // Makes the handle at once and lets `join` do the part that waits: now, at the end of the group, or in
-// the background. A blocking call that fails leaves no communicator behind.
+// the background. A blocking call that fails leaves no communicator behind. A watchdog may see the handle
+// in its place and abort it while we wait.
 ncclResult_t begin(ncclComm_t* place, const std::shared_ptr<Communicator>& communicator,
                    std::function<void()> join) {
   ncclComm_t handle = make_handle(communicator);
-  *place = handle;
-  const auto discard = [handle, place] {
-    end_handle(*handle);
-    *place = nullptr;
+  const std::atomic_ref shared_place(*place);
+  shared_place.store(handle, std::memory_order_release);
+  const auto discard = [handle, shared_place] {
+    end_if_alive(*handle);
+    shared_place.store(nullptr, std::memory_order_release);
   };
   Group::Job job;
   job.cancel = discard;
@@ -123,20 +126,21 @@ CATENARY_NCCL(ncclResult_t, CommInitRankScalable,
 }
 
 CATENARY_NCCL(ncclResult_t, CommInitAll, (ncclComm_t* comms, int ndev, const int* devlist)) {
-  return guarded([&] {
+  return guarded_result([&] {
     check_pointer(comms, "ncclCommInitAll", "comms");
     if (ndev < 1) throw_error(ErrorCode::kInvalidArgument, "ncclCommInitAll : invalid device count %d", ndev);
     ncclUniqueId id;
     const UniqueId made = create_unique_id(Config::process());
     std::memcpy(id.internal, made.bytes.data(), sizeof id.internal);
-    Group::of_this_thread().start();
-    ScopeExit forget([] { Group::of_this_thread().drop(); });
+    Group& group = Group::of_this_thread();
+    group.start();
+    ScopeExit forget([&group] { group.drop(); });
     for (int rank = 0; rank < ndev; ++rank) {
       const int device = devlist != nullptr ? devlist[rank] : rank;
       init_rank("ncclCommInitAll", &comms[rank], ndev, id, rank, nullptr, device);
     }
     forget.release();
-    Group::of_this_thread().end();
+    return group.end() == Group::Outcome::kDone ? ncclSuccess : ncclInProgress;
   });
 }
 

@@ -93,6 +93,7 @@ void enqueue(const Given& given) {
   if (Group& group = Group::of_this_thread(); group.active()) {
     group.add(call.shared(), request);
   } else {
+    call->check({&request, 1});
     call->submit({&request, 1});
   }
 }

@@ -23,6 +23,14 @@ enum class ErrorCode : int {
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  // Copies share no text, as those of std::runtime_error do, so that one thread may throw an error
+  // that another keeps, also in the eyes of a race detector that cannot see into the standard library.
+  Error(const Error& other) : Error(other.code_, std::string(other.what())) {}
+  Error& operator=(const Error& other) {
+    std::runtime_error::operator=(std::runtime_error(std::string(other.what())));
+    code_ = other.code_;
+    return *this;
+  }
   ErrorCode code() const noexcept { return code_; }
 
  private:

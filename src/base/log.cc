@@ -177,6 +177,12 @@ void log_notice(int device, const std::string& message) {
   if (the_log().level >= LogLevel::kWarn) the_log().write(prefix(device) + "NCCL WARN " + message + "\n");
 }
 
-const char* last_error_text() { return the_log().last_error; }
+const char* last_error_text() {
+  static thread_local char copy[sizeof Log::last_error];
+  Log& log = the_log();
+  const std::lock_guard lock(log.mutex);
+  std::memcpy(copy, log.last_error, sizeof copy);
+  return copy;
+}
 
 }  // namespace catenary

@@ -119,9 +119,23 @@ std::vector<Bytes> Communicator::exchange(ByteView mine) {
   return membership_->all_gather(mine, wait_until_timeout());
 }
 
-void Communicator::submit(std::span<const OperationRequest> requests) {
-  check_own_messages(requests);
+// A message to oneself can only be taken by a receive of the same group.
+void Communicator::check(std::span<const OperationRequest> requests) {
   throw_if_failed();
+  int sends = 0;
+  int receives = 0;
+  for (const OperationRequest& request : requests) {
+    if (request.root != rank_) continue;
+    if (request.kind == Collective::kSend) ++sends;
+    if (request.kind == Collective::kRecv) ++receives;
+  }
+  if (sends == receives) return;
+  throw_error(ErrorCode::kInvalidUsage, "Trying to %s without a matching %s in the same group (rank %d)",
+              sends > receives ? "send to self" : "recv from self", sends > receives ? "recv" : "send",
+              rank_);
+}
+
+void Communicator::submit(std::span<const OperationRequest> requests) {
   std::unique_ptr<GroupRun> run = take_run();
   run->begin(shared_from_this());
   in_flight_.fetch_add(1, std::memory_order_relaxed);
@@ -220,21 +234,6 @@ RunSpec Communicator::make_spec(const OperationRequest& request, Turn*& turn) {
   return spec;
 }
 
-// A message to oneself can only be taken by a receive of the same group.
-void Communicator::check_own_messages(std::span<const OperationRequest> requests) const {
-  int sends = 0;
-  int receives = 0;
-  for (const OperationRequest& request : requests) {
-    if (request.root != rank_) continue;
-    if (request.kind == Collective::kSend) ++sends;
-    if (request.kind == Collective::kRecv) ++receives;
-  }
-  if (sends == receives) return;
-  throw_error(ErrorCode::kInvalidUsage, "Trying to %s without a matching %s in the same group (rank %d)",
-              sends > receives ? "send to self" : "recv from self", sends > receives ? "recv" : "send",
-              rank_);
-}
-
 void Communicator::wait_idle() {
   drive_until(device_, [this] { return in_flight_.load(std::memory_order_acquire) == 0; });
 }
@@ -291,7 +290,12 @@ void Communicator::look_for_disagreement(const GroupRun& run) {
   if (waiting == nullptr) return;
   const std::lock_guard lock(issue_mutex_);
   for (int peer = 0; peer < nranks_; ++peer) {
-    if (collective_turn_.idle()) stall_watch_->check_unread(*waiting, peer, Channel::kCollective);
+    if (collective_turn_.idle()) {
+      stall_watch_->check_unread(*waiting, peer, Channel::kCollective);
+    } else if (const Collective kind = waiting->spec().descriptor.kind;
+               kind != Collective::kSend && kind != Collective::kRecv) {
+      stall_watch_->check_opening(*waiting, peer);
+    }
     if (recv_turns_[static_cast<std::size_t>(peer)].idle()) {
       stall_watch_->check_unread(*waiting, peer, Channel::kPointToPoint);
     }

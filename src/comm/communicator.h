@@ -47,7 +47,9 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   // communicator's failure.
   void join(const UniqueId& id, const TransportFactory& transports);
 
-  // Submits operations of one group, or a single one, on their streams.
+  // Throws if these operations of one group cannot go together.
+  void check(std::span<const OperationRequest> requests);
+  // Submits operations that check() let pass, of one group or a single one, on their streams.
   void submit(std::span<const OperationRequest> requests);
   // Waits until nothing of this communicator is under way.
   void wait_idle();
@@ -87,7 +89,6 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   std::unique_ptr<GroupRun> take_run();
   const PlanCache::Entry& find_plan(const OperationRequest& request);
   RunSpec make_spec(const OperationRequest& request, Turn*& turn);
-  void check_own_messages(std::span<const OperationRequest> requests) const;
   void enqueue(std::span<const OperationRequest> requests, TaskPtr task);
   Wait wait_until_timeout() const;
 

@@ -46,6 +46,7 @@ Group::Outcome Group::end() {
     for (const Job& job : contents.jobs) job.cancel();
     throw Error(*contents.error);
   }
+  for (const Member& member : contents.members) member.communicator->check(member.requests);
   const Outcome outcome = run_jobs(std::move(contents.jobs));
   for (const Member& member : contents.members) member.communicator->submit(member.requests);
   return outcome;

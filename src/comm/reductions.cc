@@ -1,9 +1,16 @@
 #include "src/comm/reductions.h"
 
+#include <cstdint>
+
 #include "src/base/error.h"
 #include "src/kernels/reduce.h"
 
 namespace catenary {
+
+// Beyond every slot for values that are not user operations.
+std::size_t Reductions::slot_of(int value) {
+  return value < kBuiltIn ? SIZE_MAX : static_cast<std::size_t>(value) - kBuiltIn;
+}
 
 int Reductions::create_pre_mul_sum(DataType type, const Scaling& scaling) {
   const std::lock_guard lock(mutex_);
@@ -16,8 +23,8 @@ int Reductions::create_pre_mul_sum(DataType type, const Scaling& scaling) {
 
 void Reductions::destroy(int value) {
   const std::lock_guard lock(mutex_);
-  const auto slot = static_cast<std::size_t>(value - kBuiltIn);
-  if (value < kBuiltIn || slot >= user_ops_.size() || !user_ops_[slot].alive) {
+  const std::size_t slot = slot_of(value);
+  if (slot >= user_ops_.size() || !user_ops_[slot].alive) {
     throw_error(ErrorCode::kInvalidArgument,
                 "ncclRedOpDestroy : operator %d is not one that ncclRedOpCreatePreMulSum made for this "
                 "communicator", value);
@@ -35,8 +42,8 @@ ResolvedReduction Reductions::resolve(int value, DataType type) const {
     default: break;
   }
   const std::lock_guard lock(mutex_);
-  const auto slot = static_cast<std::size_t>(value - kBuiltIn);
-  if (value < kBuiltIn || slot >= user_ops_.size() || !user_ops_[slot].alive) {
+  const std::size_t slot = slot_of(value);
+  if (slot >= user_ops_.size() || !user_ops_[slot].alive) {
     throw_error(ErrorCode::kInvalidArgument, "invalid reduction operation %d", value);
   }
   const UserOp& user_op = user_ops_[slot];

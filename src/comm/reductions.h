@@ -26,6 +26,7 @@ class Reductions {
     DataType type = DataType::kInt8;
     Scaling scaling = {};
   };
+  static std::size_t slot_of(int value);
   ResolvedReduction average(DataType type) const;
 
   const int nranks_;

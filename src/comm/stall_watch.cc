@@ -30,6 +30,19 @@ void StallWatch::check_unread(const ScheduleRun& waiting, int peer, Channel chan
               describe(waiting.spec().descriptor).c_str(), peer, describe(theirs).c_str(), rank_);
 }
 
+void StallWatch::check_opening(const ScheduleRun& waiting, int peer) {
+  if (!waiting.is_unopened(peer)) return;
+  const ByteView message = links_.recv_link(peer, Channel::kCollective).try_peek();
+  Descriptor theirs;
+  if (message.size() < sizeof theirs) return;
+  std::memcpy(&theirs, message.data(), sizeof theirs);
+  const Descriptor& mine = waiting.spec().descriptor;
+  if (theirs.sequence != mine.sequence || matches(mine, theirs)) return;
+  throw_error(ErrorCode::kInvalidUsage,
+              "ranks do not agree: rank %d waits in %s, but rank %d runs %s; every rank must issue the same "
+              "operations in the same order", rank_, describe(mine).c_str(), peer, describe(theirs).c_str());
+}
+
 void StallWatch::tell(const ScheduleRun& waiting) {
   if (told_) return;
   told_ = true;

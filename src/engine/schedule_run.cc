@@ -52,6 +52,18 @@ Task::Progress ScheduleRun::advance() {
   return Task::Progress::kDone;
 }
 
+bool ScheduleRun::is_unopened(int peer) const {
+  const std::vector<PlannedStep>& steps = spec_.plan->steps;
+  const std::size_t reached = pass_ > 0 ? steps.size() : std::min(step_ + 1, steps.size());
+  const auto takes = [&](const PlannedStep& step) {
+    const auto from = spec_.plan->fold_sources.begin() + step.fold_first;
+    return (step.recv != nullptr && step.recv_from == peer) ||
+           std::any_of(from, from + step.fold_count,
+                       [peer](const FoldSource& source) { return source.recv_from == peer; });
+  };
+  return std::none_of(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(reached), takes);
+}
+
 // Does the slices of one step that can be done now; true once all are. The first message of an
 // operation on a link is sent even if it carries no data: it opens with the descriptor.
 bool ScheduleRun::do_step(const PlannedStep& step) {

@@ -52,6 +52,8 @@ class ScheduleRun {
   const RunSpec& spec() const { return spec_; }
   // For reports of stalls: "waiting for rank 3" or "".
   int waits_for() const { return waits_for_; }
+  // Whether nothing was taken from `peer` yet, nor is what this waits for now.
+  bool is_unopened(int peer) const;
 
  private:
   struct Slice {
