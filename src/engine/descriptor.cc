@@ -6,10 +6,15 @@ namespace catenary {
 
 std::string_view name_of(Reduction reduction) {
   constexpr std::string_view kNames[] = {"sum", "prod", "max", "min", "avg", "premulsum", "none"};
-  return kNames[static_cast<int>(reduction) % 7];
+  return kNames[static_cast<int>(reduction)];
 }
 
 std::string describe(const Descriptor& descriptor) {
+  // It may have come from a peer, and a peer may be broken.
+  const bool known = static_cast<int>(descriptor.kind) < kCollectiveCount &&
+                     static_cast<int>(descriptor.type) < kDataTypeCount &&
+                     descriptor.reduction <= Reduction::kNone;
+  if (!known) return "an operation that this version does not know";
   std::string text = format("%s number %u (count %llu, %s", std::string(name_of(descriptor.kind)).c_str(),
                             descriptor.sequence, static_cast<unsigned long long>(descriptor.count),
                             std::string(name_of(descriptor.type)).c_str());

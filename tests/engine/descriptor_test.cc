@@ -1,0 +1,69 @@
+#include "src/engine/descriptor.h"
+
+#include <gtest/gtest.h>
+
+namespace catenary {
+namespace {
+
+Descriptor all_reduce(std::uint64_t count) {
+  Descriptor descriptor;
+  descriptor.sequence = 7;
+  descriptor.kind = Collective::kAllReduce;
+  descriptor.type = DataType::kFloat32;
+  descriptor.reduction = Reduction::kSum;
+  descriptor.count = count;
+  return descriptor;
+}
+
+TEST(Descriptor, says_what_users_need_to_find_the_call) {
+  EXPECT_EQ(describe(all_reduce(100)), "AllReduce number 7 (count 100, float, sum)");
+  Descriptor broadcast = all_reduce(5);
+  broadcast.kind = Collective::kBroadcast;
+  broadcast.reduction = Reduction::kNone;
+  broadcast.root = 3;
+  EXPECT_EQ(describe(broadcast), "Broadcast number 7 (count 5, float, root 3)");
+}
+
+TEST(Descriptor, of_garbage_is_described_without_harm) {
+  Descriptor garbage;
+  garbage.kind = static_cast<Collective>(200);
+  garbage.type = static_cast<DataType>(200);
+  garbage.reduction = static_cast<Reduction>(200);
+  EXPECT_FALSE(describe(garbage).empty());
+  EXPECT_FALSE(matches(all_reduce(1), garbage));
+}
+
+TEST(Descriptor, matches_only_its_equal) {
+  EXPECT_TRUE(matches(all_reduce(100), all_reduce(100)));
+  EXPECT_FALSE(matches(all_reduce(100), all_reduce(101)));
+  Descriptor other = all_reduce(100);
+  other.type = DataType::kInt32;
+  EXPECT_FALSE(matches(all_reduce(100), other));
+  other = all_reduce(100);
+  other.reduction = Reduction::kMax;
+  EXPECT_FALSE(matches(all_reduce(100), other));
+  other = all_reduce(100);
+  other.algorithm = 1;
+  EXPECT_FALSE(matches(all_reduce(100), other));
+}
+
+TEST(Descriptor, of_a_receive_matches_a_send_alone) {
+  Descriptor receive = all_reduce(4);
+  receive.kind = Collective::kRecv;
+  receive.reduction = Reduction::kNone;
+  Descriptor send = receive;
+  send.kind = Collective::kSend;
+  EXPECT_TRUE(matches(receive, send));
+  EXPECT_FALSE(matches(receive, receive));
+}
+
+// A message that opens an operation is one cache line while its data fits beside the descriptor and
+// the slot's own eight bytes.
+TEST(Descriptor, leaves_room_for_small_data_in_its_cache_line) {
+  EXPECT_EQ(opening_bytes(0), kDescriptorBytes);
+  EXPECT_EQ(opening_bytes(kCompactDataBytes) + kCompactDataBytes, 56u);
+  EXPECT_EQ(opening_bytes(kCompactDataBytes + 1), kPaddedDescriptorBytes);
+}
+
+}  // namespace
+}  // namespace catenary
