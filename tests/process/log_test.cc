@@ -32,6 +32,9 @@ class Log : public ::testing::Test {
     Processes ranks(1, [&](int, Board&) {
       ::setenv("NCCL_DEBUG", level, 1);
       ::setenv("NCCL_DEBUG_FILE", (folder_ / "log.%h.%p").c_str(), 1);
+      ::setenv("CATENARY_SLOTS", "many", 1);
+      const std::string errors = folder_ / "stderr";
+      require(std::freopen(errors.c_str(), "w", stderr) != nullptr, "freopen");
       if (subsystems != nullptr) ::setenv("NCCL_DEBUG_SUBSYS", subsystems, 1);
       ncclComm_t comm = nullptr;
       require_success(ncclCommInitRank(&comm, 1, new_unique_id(), 0), "ncclCommInitRank");
@@ -42,6 +45,12 @@ class Log : public ::testing::Test {
     std::stringstream text;
     files_ = 0;
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      if (entry.path().filename() == "stderr") {
+        std::stringstream errors;
+        errors << std::ifstream(entry.path()).rdbuf();
+        standard_error_ = errors.str();
+        continue;
+      }
       file_name_ = entry.path().filename();
       text << std::ifstream(entry.path()).rdbuf();
       ++files_;
@@ -60,6 +69,7 @@ class Log : public ::testing::Test {
 
   std::filesystem::path folder_;
   std::string file_name_;
+  std::string standard_error_;
   int files_ = 0;
 };
 
@@ -103,7 +113,18 @@ TEST_F(Log, of_all_but_some_subsystems_leaves_those_out) {
   EXPECT_FALSE(contains(text, "Init START")) << text;
 }
 
-TEST_F(Log, names_the_version_once) {
+TEST_F(Log, begins_with_the_variables_that_were_set) {
+  const std::string text = run("INFO", nullptr);
+  EXPECT_TRUE(has_line(text, R"([^ :]+:\d+:\d+ NCCL INFO NCCL_DEBUG set by environment to INFO\.)")) << text;
+}
+
+TEST_F(Log, names_a_value_that_is_no_good_whatever_its_level) {
+  run("NONE", nullptr);
+  EXPECT_TRUE(contains(standard_error_, "CATENARY_SLOTS=many is not a number")) << standard_error_;
+  EXPECT_EQ(files_, 0);
+}
+
+TEST_F(Log, names_the_version) {
   const std::string text = run("VERSION", nullptr);
   EXPECT_TRUE(has_line(text, R"(NCCL version 2\.\d+\.\d+.*)")) << "log: " << text;
 }
