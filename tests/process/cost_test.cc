@@ -1,6 +1,5 @@
 // What a rank costs that does nothing, or waits, and how long many ranks take to come together.
 #include <gtest/gtest.h>
-
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -27,7 +26,9 @@ double processor_ms() {
 
 void all_reduce(ncclComm_t comm, TestStream& stream, std::size_t count) {
   std::vector<float> data(count, 1);
-  require_success(ncclAllReduce(data.data(), data.data(), count, ncclFloat32, ncclSum, comm, stream), "AllReduce");
+  require_success(
+      ncclAllReduce(data.data(), data.data(), count, ncclFloat32, ncclSum, comm, stream),
+      "AllReduce");
   stream.finish();
 }
 
@@ -64,7 +65,8 @@ TEST(Cost, of_waiting_for_a_late_rank_is_little) {
     if (rank == 0) {
       board.posts[rank].numbers[0] = used;
       require(watch.ms() > 500, "nobody was late");
-      require(used < 100, "waiting for a second took " + std::to_string(used) + " ms of processor time");
+      require(used < 100,
+              "waiting for a second took " + std::to_string(used) + " ms of processor time");
     }
     require_success(ncclCommDestroy(comm), "destroy");
   });
@@ -95,7 +97,8 @@ TEST(Cost, of_initializing_64_ranks_is_no_more_than_seconds) {
     joined = std::max(joined, post.numbers[0]);
     reduced = std::max(reduced, post.numbers[1]);
   }
-  std::printf("%d ranks were there after %.0f ms, and had reduced after %.0f ms\n", kMostProcesses, joined, reduced);
+  std::printf("%d ranks were there after %.0f ms, and had reduced after %.0f ms\n", kMostProcesses,
+              joined, reduced);
   EXPECT_LT(joined, 10000);
 }
 

@@ -1,7 +1,6 @@
 // The log as NCCL's users and their scripts know it. Each case is a process of its own, because a
 // process reads its settings once.
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <cstdlib>
@@ -75,13 +74,15 @@ class Log : public ::testing::Test {
 
 TEST_F(Log, of_level_info_has_the_lines_that_scripts_look_for) {
   const std::string text = run("INFO", nullptr);
-  const std::string head = R"([^ :]+:\d+:\d+ \[\d+\] NCCL INFO )";
-  EXPECT_TRUE(has_line(text, head + R"(\[Rank 0\] ncclCommInitRankConfig comm 0x[0-9a-f]+ rank 0 nranks 1 cudaDev 0.* - Init START)"))
-      << text;
-  EXPECT_TRUE(has_line(text, head + R"(\[Rank 0\] ncclCommInitRankConfig comm 0x[0-9a-f]+ rank 0 nranks 1 cudaDev 0.* commId 0x[0-9a-f]+ - Init COMPLETE)"))
-      << text;
-  EXPECT_TRUE(has_line(text, head + R"(comm 0x[0-9a-f]+ rank 0 nranks 1 .* - Destroy COMPLETE)")) << text;
-  EXPECT_TRUE(has_line(text, R"(\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] [^ :]+:\d+:\d+ \S+:\d+ \(\w+\) NCCL WARN .*not in a group call.*)"))
+  const std::string place = R"([^ :]+:\d+:\d+ )";
+  const std::string head = place + R"(\[\d+\] NCCL INFO )";
+  const std::string comm = R"(comm 0x[0-9a-f]+ rank 0 nranks 1 cudaDev 0.* )";
+  const std::string init = head + R"(\[Rank 0\] ncclCommInitRankConfig )" + comm;
+  EXPECT_TRUE(has_line(text, init + "- Init START")) << text;
+  EXPECT_TRUE(has_line(text, init + R"(commId 0x[0-9a-f]+ - Init COMPLETE)")) << text;
+  EXPECT_TRUE(has_line(text, head + comm + "- Destroy COMPLETE")) << text;
+  const std::string when = R"(\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] )";
+  EXPECT_TRUE(has_line(text, when + place + R"(\S+:\d+ \(\w+\) NCCL WARN .*not in a group.*)"))
       << text;
 }
 
@@ -115,7 +116,8 @@ TEST_F(Log, of_all_but_some_subsystems_leaves_those_out) {
 
 TEST_F(Log, begins_with_the_variables_that_were_set) {
   const std::string text = run("INFO", nullptr);
-  EXPECT_TRUE(has_line(text, R"([^ :]+:\d+:\d+ NCCL INFO NCCL_DEBUG set by environment to INFO\.)")) << text;
+  EXPECT_TRUE(has_line(text, R"([^ :]+:\d+:\d+ NCCL INFO NCCL_DEBUG set by environment to INFO\.)"))
+      << text;
 }
 
 TEST_F(Log, names_a_value_that_is_no_good_whatever_its_level) {
