@@ -69,6 +69,9 @@ ncclResult_t init_rank(const char* function, ncclComm_t* comm, int nranks, const
   check_pointer(comm, function, "comm");
   check_rank(function, nranks, rank);
   const Config& environment = Config::process();
+  if (rank == 0) {
+    log_version(format("NCCL version %d.%d.%d (Catenary)", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH));
+  }
   auto communicator = std::make_shared<Communicator>(
       rank, nranks, Device::get(device), parse_options(config, environment), environment);
   const UniqueId unique_id = to_unique_id(id);

@@ -97,6 +97,12 @@ std::string expand(const std::string& pattern) {
   return path;
 }
 
+std::string prefix(int device) {
+  const std::string where = device >= 0 ? format("[%d] ", device) : "";
+  return format("%s:%d:%ld %s", host_name().c_str(), static_cast<int>(::getpid()),
+                ::syscall(SYS_gettid), where.c_str());
+}
+
 struct Log {
   const LogLevel level = parse_level(Config::process().debug);
   const unsigned subsystems = parse_subsystems(Config::process().debug_subsystems);
@@ -105,6 +111,11 @@ struct Log {
   char last_error[1024] = "";
 
   Log() {
+    open();
+    tell_settings();
+  }
+
+  void open() {
     const std::string& pattern = Config::process().debug_file;
     if (pattern.empty() || level == LogLevel::kNone) return;
     const std::string path = expand(pattern);
@@ -114,6 +125,17 @@ struct Log {
     } else {
       std::fprintf(stderr, "catenary: NCCL_DEBUG_FILE: cannot write %s: %s; logging to standard output\n",
                    path.c_str(), errno_text(errno).c_str());
+    }
+  }
+
+  // What was set, for who reads the log; what was set wrong, for everybody.
+  void tell_settings() {
+    for (const std::string& problem : Config::process().problems) {
+      std::fprintf(stderr, "catenary: %s\n", problem.c_str());
+    }
+    if (level < LogLevel::kInfo || (subsystems & static_cast<unsigned>(Subsystem::kEnv)) == 0) return;
+    for (const std::string& setting : Config::process().settings) {
+      write(prefix(-1) + "NCCL INFO " + setting + "\n");
     }
   }
 
@@ -128,12 +150,6 @@ struct Log {
 Log& the_log() {
   static Log& log = *new Log;
   return log;
-}
-
-std::string prefix(int device) {
-  const std::string where = device >= 0 ? format("[%d] ", device) : "";
-  return format("%s:%d:%ld %s", host_name().c_str(), static_cast<int>(::getpid()),
-                ::syscall(SYS_gettid), where.c_str());
 }
 
 }  // namespace

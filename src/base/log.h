@@ -1,6 +1,7 @@
 // The log: lines in NCCL's format, to where NCCL_DEBUG_FILE says, at the levels NCCL_DEBUG says.
 //
 // A warning is also kept as the text that ncclGetLastError returns, whether or not it is printed.
+// It begins with the variables that were set; values that are no good are named on standard error.
 // Any thread; nothing waits but the write itself. A log that cannot be opened or written is
 // reported once on standard error and then goes to standard output.
 #pragma once

@@ -20,8 +20,9 @@ TEST(Abort, ends_a_collective_that_waits_and_tells_the_others) {
     // Rank 2 never calls, so 0 and 1 wait. Rank 0 is aborted by another thread of its own.
     std::vector<float> data(1 << 18, 1);
     if (seat.rank != 2) {
-      require_success(ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum, seat.comm,
-                                    seat.stream), "AllReduce");
+      require_success(ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum,
+                                    seat.comm, seat.stream),
+                      "AllReduce");
     }
     if (seat.rank == 0) {
       std::atomic<double> returned{0};
@@ -42,8 +43,9 @@ TEST(Abort, ends_a_collective_that_waits_and_tells_the_others) {
     } else {
       require_result(wait_for_failure(seat.comm, 5s), ncclRemoteError, "the peers of who aborts");
       seat.finish();
-      require_result(ncclAllReduce(data.data(), data.data(), 1, ncclFloat32, ncclSum, seat.comm, seat.stream),
-                     ncclRemoteError, "use after the failure");
+      require_result(
+          ncclAllReduce(data.data(), data.data(), 1, ncclFloat32, ncclSum, seat.comm, seat.stream),
+          ncclRemoteError, "use after the failure");
       require(contains(last_error(), "rank 0 aborted"), last_error());
       require_success(ncclCommAbort(seat.comm), "abort of a failed communicator");
       seat.comm = nullptr;
@@ -54,7 +56,8 @@ TEST(Abort, ends_a_collective_that_waits_and_tells_the_others) {
 TEST(Abort, when_idle_disturbs_nobody) {
   run_crew(2, [](Seat& seat) {
     float one = 1;
-    require_success(ncclAllReduce(&one, &one, 1, ncclFloat32, ncclSum, seat.comm, seat.stream), "AllReduce");
+    require_success(ncclAllReduce(&one, &one, 1, ncclFloat32, ncclSum, seat.comm, seat.stream),
+                    "AllReduce");
     seat.finish();
     if (seat.rank == 0) {
       require_success(ncclCommAbort(seat.comm), "abort");
@@ -72,7 +75,8 @@ TEST(Abort, ends_what_waits_in_finalize) {
   run_crew(2, [](Seat& seat) {
     if (seat.rank == 1) return;
     float one = 1;
-    require_success(ncclAllReduce(&one, &one, 1, ncclFloat32, ncclSum, seat.comm, seat.stream), "AllReduce");
+    require_success(ncclAllReduce(&one, &one, 1, ncclFloat32, ncclSum, seat.comm, seat.stream),
+                    "AllReduce");
     std::thread watchdog([comm = seat.comm] {
       std::this_thread::sleep_for(50ms);
       EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
@@ -139,15 +143,21 @@ TEST(Abort, leaves_other_communicators_of_the_device_alone) {
       TestStream other;
       float stuck = 1;
       if (seat.rank == 0) {
-        require_success(ncclAllReduce(&stuck, &stuck, 1, ncclFloat32, ncclSum, seat.comm, seat.stream), "stuck");
+        require_success(
+            ncclAllReduce(&stuck, &stuck, 1, ncclFloat32, ncclSum, seat.comm, seat.stream),
+            "stuck");
       }
       std::vector<float> data(100000, 1);
-      require_success(ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum, second, other), "ok");
+      require_success(
+          ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum, second, other),
+          "ok");
       if (seat.rank == 0) {
         require_success(ncclCommAbort(seat.comm), "abort");
         seat.comm = nullptr;
       }
-      require_success(ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum, second, other), "ok");
+      require_success(
+          ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum, second, other),
+          "ok");
       other.finish();
       require(data == std::vector<float>(100000, 4), "sums of the other communicator");
     }

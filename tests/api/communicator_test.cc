@@ -1,5 +1,5 @@
-// The life of a communicator: made blocking or not, alone, in groups, by splitting; ended well or not,
-// once or twice, by its own thread or by another one.
+// The life of a communicator: made blocking or not, alone, in groups, by splitting; ended well or
+// not, once or twice, by its own thread or by another one.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +17,8 @@ using namespace std::chrono_literals;
 
 void check_sum(ncclComm_t comm, catStream_t stream, int nranks, const std::string& what) {
   std::vector<std::int32_t> data(3000, 1);
-  require_success(ncclAllReduce(data.data(), data.data(), data.size(), ncclInt32, ncclSum, comm, stream), what);
+  require_success(
+      ncclAllReduce(data.data(), data.data(), data.size(), ncclInt32, ncclSum, comm, stream), what);
   require(catStreamSynchronize(stream) == catSuccess, what);
   require(data == std::vector<std::int32_t>(3000, nranks), what + ": wrong sum");
 }
@@ -86,7 +87,8 @@ TEST(Init, ranks_that_disagree_about_their_number_are_told) {
   const ncclUniqueId id = new_unique_id();
   run_side_by_side(2, [&](int rank) {
     ncclComm_t comm = nullptr;
-    require_result(ncclCommInitRank(&comm, rank == 0 ? 2 : 3, id, rank), ncclInvalidArgument, "init");
+    require_result(ncclCommInitRank(&comm, rank == 0 ? 2 : 3, id, rank), ncclInvalidArgument,
+                   "init");
     require(comm == nullptr, "a communicator was left behind");
   });
 }
@@ -112,8 +114,10 @@ TEST(NonBlocking, is_in_progress_until_all_are_there) {
 
   float data = 1;
   TestStream stream;
-  EXPECT_EQ(ncclAllReduce(&data, &data, 1, ncclFloat32, ncclSum, first, stream), ncclInvalidArgument);
-  EXPECT_TRUE(contains(last_error(), "before the previous operation returned ncclSuccess")) << last_error();
+  EXPECT_EQ(ncclAllReduce(&data, &data, 1, ncclFloat32, ncclSum, first, stream),
+            ncclInvalidArgument);
+  EXPECT_TRUE(contains(last_error(), "before the previous operation returned ncclSuccess"))
+      << last_error();
 
   std::thread other([&] {
     ncclComm_t second = nullptr;
@@ -171,7 +175,8 @@ TEST(NonBlocking, may_not_share_a_group_of_operations_with_a_blocking_one) {
   EXPECT_EQ(ncclAllReduce(&data, &data, 1, ncclFloat32, ncclSum, one, stream), ncclSuccess);
   ncclAllReduce(&data, &data, 1, ncclFloat32, ncclSum, other, stream);
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
-  EXPECT_TRUE(contains(last_error(), "Blocking and nonblocking communicators are not allowed")) << last_error();
+  EXPECT_TRUE(contains(last_error(), "Blocking and nonblocking communicators are not allowed"))
+      << last_error();
   EXPECT_EQ(ncclCommDestroy(one), ncclSuccess);
   EXPECT_EQ(ncclCommDestroy(other), ncclSuccess);
 }
@@ -200,8 +205,9 @@ ncclResult_t init_alone(ncclConfig_t* config) {
 TEST(Config, null_means_defaults) { EXPECT_EQ(init_alone(nullptr), ncclSuccess); }
 
 TEST(Config, structs_of_older_headers_are_accepted_and_what_lies_beyond_is_not_read) {
-  for (const std::size_t size : {offsetof(ncclConfig_t, cgaClusterSize), offsetof(ncclConfig_t, splitShare),
-                                 offsetof(ncclConfig_t, trafficClass), offsetof(ncclConfig_t, commName)}) {
+  for (const std::size_t size :
+       {offsetof(ncclConfig_t, cgaClusterSize), offsetof(ncclConfig_t, splitShare),
+        offsetof(ncclConfig_t, trafficClass), offsetof(ncclConfig_t, commName)}) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     std::memset(reinterpret_cast<char*>(&config) + size, 0x77, sizeof config - size);
     config.size = size;
@@ -224,7 +230,8 @@ TEST(Config, a_struct_that_was_not_initialized_is_refused) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.magic = 0;
   EXPECT_EQ(init_alone(&config), ncclInvalidArgument);
-  EXPECT_TRUE(contains(last_error(), "not initialized via NCCL_CONFIG_INITIALIZER")) << last_error();
+  EXPECT_TRUE(contains(last_error(), "not initialized via NCCL_CONFIG_INITIALIZER"))
+      << last_error();
   config = NCCL_CONFIG_INITIALIZER;
   config.size = 4;
   EXPECT_EQ(init_alone(&config), ncclInvalidArgument);
@@ -256,7 +263,8 @@ TEST(Split, by_color_and_key) {
     // Even ranks in reversed order, odd ranks in theirs, rank 4 in none.
     const int color = seat.rank == 4 ? NCCL_SPLIT_NOCOLOR : seat.rank % 2;
     ncclComm_t child = nullptr;
-    require_success(ncclCommSplit(seat.comm, color, color == 0 ? -seat.rank : 0, &child, nullptr), "split");
+    require_success(ncclCommSplit(seat.comm, color, color == 0 ? -seat.rank : 0, &child, nullptr),
+                    "split");
     if (color == NCCL_SPLIT_NOCOLOR) {
       require(child == nullptr, "a rank of no color got a communicator");
     } else {
@@ -290,7 +298,8 @@ TEST(Split, of_several_ranks_of_one_thread_is_grouped) {
   ASSERT_EQ(ncclCommInitAll(comms, 3, nullptr), ncclSuccess);
   ASSERT_EQ(ncclGroupStart(), ncclSuccess);
   for (int rank = 0; rank < 3; ++rank) {
-    ASSERT_EQ(ncclCommSplit(comms[rank], rank == 1 ? 1 : 0, rank, &parts[rank], nullptr), ncclSuccess);
+    ASSERT_EQ(ncclCommSplit(comms[rank], rank == 1 ? 1 : 0, rank, &parts[rank], nullptr),
+              ncclSuccess);
   }
   ASSERT_EQ(ncclGroupEnd(), ncclSuccess) << last_error();
   for (int rank = 0; rank < 3; ++rank) {
@@ -316,21 +325,24 @@ TEST(Split, refuses_a_bad_color) {
 TEST(End, finalize_waits_for_what_was_enqueued_and_destroy_follows) {
   run_crew(2, [](Seat& seat) {
     std::vector<float> data(1 << 20, 1);
-    require_success(ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum, seat.comm,
-                                  seat.stream), "AllReduce");
+    require_success(ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum,
+                                  seat.comm, seat.stream),
+                    "AllReduce");
     require_success(ncclCommFinalize(seat.comm), "finalize");
     require(data == std::vector<float>(1 << 20, 2), "finalize did not wait");
     require_result(ncclCommFinalize(seat.comm), ncclInvalidArgument, "second finalize");
-    require_result(ncclAllReduce(data.data(), data.data(), 1, ncclFloat32, ncclSum, seat.comm, seat.stream),
-                   ncclInvalidArgument, "use after finalize");
+    require_result(
+        ncclAllReduce(data.data(), data.data(), 1, ncclFloat32, ncclSum, seat.comm, seat.stream),
+        ncclInvalidArgument, "use after finalize");
   });
 }
 
 TEST(End, destroy_flushes_by_itself) {
   run_crew(3, [](Seat& seat) {
     std::vector<float> data(1 << 20, 1);
-    require_success(ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum, seat.comm,
-                                  seat.stream), "AllReduce");
+    require_success(ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum,
+                                  seat.comm, seat.stream),
+                    "AllReduce");
     require_success(ncclCommDestroy(seat.comm), "destroy");
     require(data == std::vector<float>(1 << 20, 3), "destroy did not wait");
     require_result(ncclCommDestroy(seat.comm), ncclInvalidArgument, "second destroy");
@@ -357,7 +369,8 @@ TEST(End, a_handle_that_ended_is_refused_everywhere) {
   float data = 0;
   int value = 0;
   ncclResult_t state;
-  EXPECT_EQ(ncclAllReduce(&data, &data, 1, ncclFloat32, ncclSum, comm, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclAllReduce(&data, &data, 1, ncclFloat32, ncclSum, comm, nullptr),
+            ncclInvalidArgument);
   EXPECT_EQ(ncclCommCount(comm, &value), ncclInvalidArgument);
   EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclInvalidArgument);
   EXPECT_EQ(ncclCommFinalize(comm), ncclInvalidArgument);
@@ -389,7 +402,8 @@ TEST(End, communicators_come_and_go) {
       ncclComm_t comm = nullptr;
       require_success(ncclCommInitRank(&comm, 2, next, rank), "init");
       ncclUniqueId fresh = rank == 0 ? new_unique_id() : ncclUniqueId{};
-      require_success(ncclBcast(fresh.internal, sizeof fresh.internal, ncclChar, 0, comm, stream), "pass the id");
+      require_success(ncclBcast(fresh.internal, sizeof fresh.internal, ncclChar, 0, comm, stream),
+                      "pass the id");
       stream.finish();
       require_success(ncclCommDestroy(comm), "destroy");
       next = fresh;

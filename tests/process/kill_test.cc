@@ -1,7 +1,6 @@
 // A rank dies at any moment. Every other one must know within a second who it was; what waits must
 // return; and nothing may be left behind.
 #include <gtest/gtest.h>
-
 #include <signal.h>
 
 #include <algorithm>
@@ -63,7 +62,8 @@ void work_until_failure(const Seat& seat, unsigned seed, Post& post, const Board
   while (result == ncclSuccess) {
     result = random_operation(random, seat, data);
     if (random() % 2 == 0) seat.finish();
-    if (result == ncclSuccess) require_success(ncclCommGetAsyncError(seat.comm, &result), "ncclCommGetAsyncError");
+    if (result == ncclSuccess)
+      require_success(ncclCommGetAsyncError(seat.comm, &result), "ncclCommGetAsyncError");
   }
   post.numbers[0] = ms_since(board.event_ns);
   write_text(post, last_error());
@@ -101,11 +101,13 @@ void survive(int rank, Board& board, const Round& round) {
   {
     TestStream stream;
     Seat seat{rank, kRanks, nullptr, stream};
-    require_success(ncclCommInitRank(&seat.comm, kRanks, board.id(rank == 0), rank), "ncclCommInitRank");
+    require_success(ncclCommInitRank(&seat.comm, kRanks, board.id(rank == 0), rank),
+                    "ncclCommInitRank");
     post.stage = kReady;
     work_until_failure(seat, round.seed, post, board);
     const std::int64_t ending = monotonic_ns();
-    require_success(rank % 2 == 0 ? ncclCommAbort(seat.comm) : ncclCommDestroy(seat.comm), "abort or destroy");
+    require_success(rank % 2 == 0 ? ncclCommAbort(seat.comm) : ncclCommDestroy(seat.comm),
+                    "abort or destroy");
     post.numbers[2] = ms_since(ending);
     post.stage = kEnded;
   }
@@ -117,7 +119,9 @@ void survive(int rank, Board& board, const Round& round) {
     const ncclUniqueId id = board.id(place == 0, 1);
     require_success(ncclCommInitRank(&comm, kRanks - 1, id, place), "a new communicator");
     std::vector<float> data(50000, 1);
-    require_success(ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum, comm, stream), "sum");
+    require_success(
+        ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum, comm, stream),
+        "sum");
     stream.finish();
     require(data == std::vector<float>(50000, kRanks - 1), "the sum of the survivors");
     require_success(ncclCommDestroy(comm), "destroy");
@@ -143,7 +147,8 @@ double run_round(const Round& round) {
     if (rank == round.victim) continue;
     const Post& post = ranks.board().posts[rank];
     EXPECT_LT(post.numbers[0], kNoticed_ms) << "rank " << rank << " noticed late";
-    EXPECT_LT(post.numbers[1], kNoticed_ms + kReturned_ms) << "rank " << rank << " synchronized late";
+    EXPECT_LT(post.numbers[1], kNoticed_ms + kReturned_ms)
+        << "rank " << rank << " synchronized late";
     EXPECT_LT(post.numbers[2], kReturned_ms) << "rank " << rank << " ended late";
     EXPECT_TRUE(contains(post.text, "rank " + std::to_string(round.victim)))
         << "rank " << rank << " does not name the dead rank: " << post.text;
@@ -155,7 +160,8 @@ double run_round(const Round& round) {
 
 // CATENARY_TEST_SEED and CATENARY_TEST_ROUNDS repeat a failure, or look longer for one.
 TEST(Kill, of_a_random_rank_at_a_random_moment_is_noticed_by_all_others) {
-  const auto seed = static_cast<unsigned>(number_from("CATENARY_TEST_SEED", static_cast<int>(std::random_device()() >> 1)));
+  const auto seed = static_cast<unsigned>(
+      number_from("CATENARY_TEST_SEED", static_cast<int>(std::random_device()() >> 1)));
   const int rounds = number_from("CATENARY_TEST_ROUNDS", 20);
   std::mt19937 random(seed);
   double slowest = 0;
@@ -199,7 +205,8 @@ TEST(Kill, during_initialization_fails_it_for_all_others) {
   for (int i = 0; i < 8; ++i) {
     const int victim = i % kRanks;
     const auto delay = std::chrono::microseconds(random() % 25000);
-    SCOPED_TRACE("victim " + std::to_string(victim) + " after " + std::to_string(delay.count()) + " us");
+    SCOPED_TRACE("victim " + std::to_string(victim) + " after " + std::to_string(delay.count()) +
+                 " us");
     Processes ranks(kRanks, [](int rank, Board& board) {
       ::setenv("CATENARY_INIT_TIMEOUT", "2", 1);
       const ncclUniqueId id = board.id(rank == 0);
@@ -212,8 +219,10 @@ TEST(Kill, during_initialization_fails_it_for_all_others) {
         result = wait_for_failure(comm, 5s);
         require_success(ncclCommAbort(comm), "abort");
       }
-      require(result == ncclRemoteError || result == ncclSystemError, "result " + std::to_string(result));
-      require(ms_since(board.event_ns) < 4500, "took " + std::to_string(ms_since(board.event_ns)) + " ms");
+      require(result == ncclRemoteError || result == ncclSystemError,
+              "result " + std::to_string(result));
+      require(ms_since(board.event_ns) < 4500,
+              "took " + std::to_string(ms_since(board.event_ns)) + " ms");
     });
     EXPECT_TRUE(ranks.wait_for_stage(kReady, 20s));
     ranks.board().event_ns = monotonic_ns();
@@ -234,7 +243,9 @@ TEST(Stop, of_a_rank_makes_the_others_wait_and_nothing_else) {
     std::vector<float> data(100000, 1);
     for (int i = 0; i < 2; ++i) {
       if (i == 1) board.wait_for_go();
-      require_success(ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum, comm, stream), "sum");
+      require_success(
+          ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum, comm, stream),
+          "sum");
       stream.finish();
       board.posts[rank].stage = kNoticed + i;
     }
@@ -263,7 +274,8 @@ TEST(Missing, rank_is_named_after_the_time_that_was_set) {
     require_result(ncclCommInitRank(&comm, 4, id, rank), ncclRemoteError, "ncclCommInitRank");
     require(comm == nullptr, "a communicator was left behind");
     require(watch.ms() < 3000, "took " + std::to_string(watch.ms()) + " ms");
-    require(contains(last_error(), "1, 3 of 4") || contains(last_error(), "1 and 3 of 4"), last_error());
+    require(contains(last_error(), "1, 3 of 4") || contains(last_error(), "1 and 3 of 4"),
+            last_error());
   });
   for (const std::string& failure : ranks.join(20s)) ADD_FAILURE() << failure;
 }

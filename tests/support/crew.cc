@@ -64,7 +64,8 @@ void require_result(ncclResult_t result, ncclResult_t expected, const std::strin
 
 namespace {
 
-ncclResult_t wait_while(ncclResult_t state, ncclComm_t comm, milliseconds timeout, const char* what) {
+ncclResult_t wait_while(ncclResult_t state, ncclComm_t comm, milliseconds timeout,
+                        const char* what) {
   const Stopwatch watch;
   for (;;) {
     ncclResult_t result = ncclSuccess;
@@ -104,7 +105,8 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 double Stopwatch::ms() const {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_)
+      .count();
 }
 
 }  // namespace catenary::testing

@@ -1,6 +1,6 @@
-// A crew: ranks as threads, each with a device, a communicator and a stream of its own, for tests of
-// semantics. What a rank's body throws is a failure of the test; its communicator is aborted then, so
-// that the others do not wait for it.
+// A crew: ranks as threads, each with a device, a communicator and a stream of its own, for tests
+// of semantics. What a rank's body throws is a failure of the test; its communicator is aborted
+// then, so that the others do not wait for it.
 #pragma once
 
 #include <chrono>

@@ -47,7 +47,9 @@ std::int64_t monotonic_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-double ms_since(std::int64_t then_ns) { return static_cast<double>(monotonic_ns() - then_ns) / 1e6; }
+double ms_since(std::int64_t then_ns) {
+  return static_cast<double>(monotonic_ns() - then_ns) / 1e6;
+}
 
 void write_text(Post& post, const std::string& text) {
   std::snprintf(post.text, sizeof post.text, "%s", text.c_str());
@@ -179,8 +181,8 @@ std::vector<std::string> Processes::join(std::chrono::milliseconds timeout, int 
     const int status = statuses_[rank];
     const bool was_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     if (static_cast<int>(rank) == killed ? was_killed : status == 0) continue;
-    failures.push_back("rank " + std::to_string(rank) + " ended with status " + std::to_string(status) + ": " +
-                       board_->posts[rank].text);
+    failures.push_back("rank " + std::to_string(rank) + " ended with status " +
+                       std::to_string(status) + ": " + board_->posts[rank].text);
   }
   return failures;
 }

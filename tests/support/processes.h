@@ -1,8 +1,8 @@
-// Ranks as processes that a test may stop or kill, and a board in shared memory on which they and the
-// test write what the other side must know.
+// Ranks as processes that a test may stop or kill, and a board in shared memory on which they and
+// the test write what the other side must know.
 //
-// The test's own process must never touch the library: a process that has used it may not fork ranks.
-// Ranks end with the test, however that ends.
+// The test's own process must never touch the library: a process that has used it may not fork
+// ranks. Ranks end with the test, however that ends.
 #pragma once
 
 #include <sys/types.h>
@@ -42,8 +42,8 @@ struct Board {
 std::int64_t monotonic_ns();
 double ms_since(std::int64_t then_ns);
 void write_text(Post& post, const std::string& text);
-// The open descriptors of this process and where they lead, and its mappings of memory files. But not
-// the sockets that listen: where an id was made, its meeting point stays open for a while.
+// The open descriptors of this process and where they lead, and its mappings of memory files. But
+// not the sockets that listen: where an id was made, its meeting point stays open for a while.
 std::vector<std::string> open_files();
 // Names in a folder, sorted, as one text.
 std::string names_in(const char* folder);
@@ -58,17 +58,18 @@ class Processes {
 
   Board& board() { return *board_; }
   void signal(int rank, int number) const;
-  // Waits until all ranks have come to a stage. False after the timeout, or if one has ended before.
+  // Waits until all ranks have come to a stage. False after the timeout, or if one has ended
+  // before.
   bool wait_for_stage(int stage, std::chrono::milliseconds timeout);
-  // Waits until all ranks have ended, and returns what was wrong with that, an entry per rank. Those
-  // that do not end are killed. `killed`: the rank that must have died of SIGKILL, or -1.
+  // Waits until all ranks have ended, and returns what was wrong with that, an entry per rank.
+  // Those that do not end are killed. `killed`: the rank that must have died of SIGKILL, or -1.
   std::vector<std::string> join(std::chrono::milliseconds timeout, int killed = -1);
 
  private:
   bool reap(bool wait);
 
   Board* board_;
-  std::vector<pid_t> pids_;      // 0: has ended
+  std::vector<pid_t> pids_;  // 0: has ended
   std::vector<int> statuses_;
 };
 

@@ -1,0 +1,302 @@
+// Groups, and the messages that need them.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "tests/support/alone.h"
+#include "tests/support/crew.h"
+#include "tests/support/rank_group.h"
+
+namespace catenary::testing {
+namespace {
+
+// ---- Groups. ----
+
+TEST(Group, end_without_start_is_invalid_usage) {
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+  EXPECT_TRUE(contains(last_error(), "not in a group call")) << last_error();
+}
+
+TEST(Group, an_empty_one_is_fine_and_nests) {
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+}
+
+TEST(Group, depth_belongs_to_the_thread) {
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  run_side_by_side(
+      1, [](int) { require_result(ncclGroupEnd(), ncclInvalidUsage, "end in another thread"); });
+  EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+}
+
+TEST_F(Alone, nothing_is_launched_before_the_outermost_end) {
+  float from = 3;
+  float to = 0;
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  ASSERT_EQ(ncclAllReduce(&from, &to, 1, ncclFloat32, ncclSum, comm_, stream_), ncclSuccess);
+  ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+  stream_.finish();
+  EXPECT_EQ(to, 0);
+  ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+  stream_.finish();
+  EXPECT_EQ(to, 3);
+}
+
+TEST_F(Alone, an_argument_error_is_returned_at_once_and_again_by_the_end_and_nothing_is_launched) {
+  float from = 3;
+  float to = 0;
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  ASSERT_EQ(ncclAllReduce(&from, &to, 1, ncclFloat32, ncclSum, comm_, stream_), ncclSuccess);
+  EXPECT_EQ(ncclBroadcast(&from, &to, 1, ncclFloat32, 7, comm_, stream_), ncclInvalidArgument);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+  stream_.finish();
+  EXPECT_EQ(to, 0);
+  // The group is over, the communicator is as good as before.
+  EXPECT_EQ(sum(&from, 1), ncclSuccess);
+  stream_.finish();
+}
+
+TEST_F(Alone, an_error_in_a_nested_group_is_kept_for_the_outermost_end) {
+  float data = 1;
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  EXPECT_EQ(ncclReduce(&data, &data, 1, ncclFloat32, ncclSum, -1, comm_, stream_),
+            ncclInvalidArgument);
+  ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+}
+
+TEST(Group, a_failing_init_in_it_leaves_no_group_open) {
+  ncclComm_t comms[2] = {nullptr, nullptr};
+  const int devices[2] = {0, 1 << 20};
+  EXPECT_NE(ncclCommInitAll(comms, 2, devices), ncclSuccess);
+  EXPECT_EQ(comms[0], nullptr);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage) << "a group was left open";
+}
+
+TEST(Group, one_that_cannot_be_submitted_in_part_is_not_submitted_at_all) {
+  ncclComm_t comms[2];
+  ASSERT_EQ(ncclCommInitAll(comms, 2, nullptr), ncclSuccess);
+  ncclComm_t other = nullptr;
+  ASSERT_EQ(ncclCommInitRank(&other, 1, new_unique_id(), 0), ncclSuccess);
+  {
+    TestStream stream;
+    float from = 4;
+    float to = 0;
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    ASSERT_EQ(ncclAllReduce(&from, &to, 1, ncclFloat32, ncclSum, other, stream), ncclSuccess);
+    ASSERT_EQ(ncclSend(&from, 1, ncclFloat32, 0, comms[0], stream), ncclSuccess);
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+    stream.finish();
+    EXPECT_EQ(to, 0);
+  }
+  for (ncclComm_t comm : {comms[0], comms[1], other}) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+}
+
+TEST(Group, many_communicators_are_driven_by_one_thread) {
+  constexpr int kRanks = 4;
+  ncclComm_t comms[kRanks];
+  ASSERT_EQ(ncclCommInitAll(comms, kRanks, nullptr), ncclSuccess);
+  catStream_t streams[kRanks];
+  std::vector<std::vector<float>> data(kRanks);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    ASSERT_EQ(catSetDevice(rank), catSuccess);
+    ASSERT_EQ(catStreamCreate(&streams[rank]), catSuccess);
+    data[static_cast<std::size_t>(rank)].assign(100000, static_cast<float>(rank + 1));
+  }
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      float* mine = data[static_cast<std::size_t>(rank)].data();
+      ASSERT_EQ(ncclAllReduce(mine, mine, 100000, ncclFloat32, ncclMax, comms[rank], streams[rank]),
+                ncclSuccess);
+    }
+    ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+  }
+  for (int rank = 0; rank < kRanks; ++rank) {
+    ASSERT_EQ(catStreamSynchronize(streams[rank]), catSuccess);
+    EXPECT_EQ(data[static_cast<std::size_t>(rank)], std::vector<float>(100000, kRanks));
+    EXPECT_EQ(ncclCommDestroy(comms[rank]), ncclSuccess);
+    EXPECT_EQ(catStreamDestroy(streams[rank]), catSuccess);
+  }
+  ASSERT_EQ(catSetDevice(0), catSuccess);
+}
+
+TEST(Group, many_small_collectives_are_aggregated) {
+  run_crew(3, [](Seat& seat) {
+    constexpr int kOperations = 64;
+    std::vector<std::int32_t> data(kOperations);
+    std::iota(data.begin(), data.end(), seat.rank);
+    require_success(ncclGroupStart(), "start");
+    for (std::int32_t& element : data) {
+      require_success(
+          ncclAllReduce(&element, &element, 1, ncclInt32, ncclSum, seat.comm, seat.stream), "op");
+    }
+    require_success(ncclGroupEnd(), "end");
+    seat.finish();
+    for (int i = 0; i < kOperations; ++i) {
+      require(data[static_cast<std::size_t>(i)] == 3 * i + 3, "element " + std::to_string(i));
+    }
+  });
+}
+
+TEST(Group, different_collectives_go_together) {
+  run_crew(3, [](Seat& seat) {
+    std::vector<float> sums(5000, 1);
+    std::vector<float> root(70000, static_cast<float>(seat.rank));
+    std::vector<float> all(3 * 1000, static_cast<float>(seat.rank));
+    require_success(ncclGroupStart(), "start");
+    require_success(ncclAllReduce(sums.data(), sums.data(), sums.size(), ncclFloat32, ncclSum,
+                                  seat.comm, seat.stream),
+                    "AllReduce");
+    require_success(ncclBcast(root.data(), root.size(), ncclFloat32, 2, seat.comm, seat.stream),
+                    "Bcast");
+    require_success(ncclAllGather(all.data() + seat.rank * 1000, all.data(), 1000, ncclFloat32,
+                                  seat.comm, seat.stream),
+                    "AllGather");
+    require_success(ncclGroupEnd(), "end");
+    seat.finish();
+    require(sums == std::vector<float>(5000, 3), "AllReduce");
+    require(root == std::vector<float>(70000, 2), "Bcast");
+    for (std::size_t i = 0; i < all.size(); ++i)
+      require(all[i] == static_cast<float>(i / 1000), "AllGather");
+  });
+}
+
+TEST(Group, operations_of_several_streams_wait_for_each_other) {
+  run_crew(2, [](Seat& seat) {
+    constexpr std::size_t kCount = 100000;
+    TestStream other;
+    std::vector<float> a(kCount, 0);
+    std::vector<float> b(kCount, 0);
+    std::vector<float> copy(kCount, 0);
+    // The memset of each stream is before the whole group, the copies after all of it.
+    require(catMemsetAsync(a.data(), 0, kCount * 4, seat.stream) == catSuccess, "memset");
+    std::vector<float> ones(kCount, 1);
+    require(catMemcpyAsync(b.data(), ones.data(), kCount * 4, other) == catSuccess, "memcpy");
+    require_success(ncclGroupStart(), "start");
+    require_success(
+        ncclAllReduce(b.data(), a.data(), kCount, ncclFloat32, ncclSum, seat.comm, seat.stream),
+        "a");
+    require_success(
+        ncclAllReduce(ones.data(), ones.data(), kCount, ncclFloat32, ncclSum, seat.comm, other),
+        "b");
+    require_success(ncclGroupEnd(), "end");
+    require(catMemcpyAsync(copy.data(), a.data(), kCount * 4, other) == catSuccess, "memcpy");
+    other.finish();
+    require(copy == std::vector<float>(kCount, 2), "the other stream did not wait for the group");
+    seat.finish();
+  });
+}
+
+// ---- Point to point. ----
+
+TEST(PointToPoint, a_grouped_exchange_longer_than_any_link_does_not_deadlock) {
+  run_crew(4, [](Seat& seat) {
+    constexpr std::size_t kCount = 3 << 20;  // many times what the slots of a link hold
+    const auto n = static_cast<std::size_t>(seat.nranks);
+    std::vector<std::uint8_t> out(kCount, static_cast<std::uint8_t>(seat.rank + 1));
+    std::vector<std::vector<std::uint8_t>> in(n, std::vector<std::uint8_t>(kCount, 0));
+    require_success(ncclGroupStart(), "start");
+    // All sends first: outside of a group this order would wait for ever.
+    for (int peer = 0; peer < seat.nranks; ++peer) {
+      require_success(ncclSend(out.data(), kCount, ncclUint8, peer, seat.comm, seat.stream),
+                      "send");
+    }
+    for (int peer = seat.nranks - 1; peer >= 0; --peer) {
+      require_success(ncclRecv(in[static_cast<std::size_t>(peer)].data(), kCount, ncclUint8, peer,
+                               seat.comm, seat.stream),
+                      "recv");
+    }
+    require_success(ncclGroupEnd(), "end");
+    seat.finish();
+    for (std::size_t peer = 0; peer < n; ++peer) {
+      require(in[peer] == std::vector<std::uint8_t>(kCount, static_cast<std::uint8_t>(peer + 1)),
+              "bytes");
+    }
+  });
+}
+
+TEST(PointToPoint, messages_to_one_peer_match_in_the_order_of_issue) {
+  run_crew(2, [](Seat& seat) {
+    constexpr int kMessages = 40;
+    std::vector<std::int32_t> out(kMessages);
+    std::iota(out.begin(), out.end(), 100 * seat.rank);
+    std::vector<std::int32_t> in(kMessages, -1);
+    require_success(ncclGroupStart(), "start");
+    for (int i = 0; i < kMessages; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      require_success(ncclRecv(&in[at], 1, ncclInt32, 1 - seat.rank, seat.comm, seat.stream),
+                      "recv");
+      require_success(ncclSend(&out[at], 1, ncclInt32, 1 - seat.rank, seat.comm, seat.stream),
+                      "send");
+    }
+    require_success(ncclGroupEnd(), "end");
+    seat.finish();
+    for (int i = 0; i < kMessages; ++i) {
+      require(in[static_cast<std::size_t>(i)] == 100 * (1 - seat.rank) + i,
+              "message " + std::to_string(i));
+    }
+  });
+}
+
+TEST(PointToPoint, messages_of_no_bytes_are_legal_and_match) {
+  run_crew(2, [](Seat& seat) {
+    std::int32_t value = seat.rank;
+    std::int32_t got = -1;
+    require_success(ncclGroupStart(), "start");
+    require_success(ncclSend(nullptr, 0, ncclInt32, 1 - seat.rank, seat.comm, seat.stream),
+                    "send nothing");
+    require_success(ncclSend(&value, 1, ncclInt32, 1 - seat.rank, seat.comm, seat.stream), "send");
+    require_success(ncclRecv(nullptr, 0, ncclInt32, 1 - seat.rank, seat.comm, seat.stream),
+                    "recv nothing");
+    require_success(ncclRecv(&got, 1, ncclInt32, 1 - seat.rank, seat.comm, seat.stream), "recv");
+    require_success(ncclGroupEnd(), "end");
+    seat.finish();
+    require(got == 1 - seat.rank, "the message after the empty one");
+  });
+}
+
+TEST(PointToPoint, collectives_and_messages_share_a_group) {
+  run_crew(3, [](Seat& seat) {
+    float sum = 1;
+    const std::int32_t out = seat.rank;
+    std::int32_t in = -1;
+    require_success(ncclGroupStart(), "start");
+    require_success(ncclSend(&out, 1, ncclInt32, seat.next(), seat.comm, seat.stream), "send");
+    require_success(ncclAllReduce(&sum, &sum, 1, ncclFloat32, ncclSum, seat.comm, seat.stream),
+                    "sum");
+    require_success(ncclRecv(&in, 1, ncclInt32, seat.previous(), seat.comm, seat.stream), "recv");
+    require_success(ncclGroupEnd(), "end");
+    seat.finish();
+    require(sum == 3 && in == seat.previous(), "results");
+  });
+}
+
+TEST_F(Alone, a_message_to_oneself_arrives_when_matched_in_its_group) {
+  std::vector<float> out(200000, 5);
+  std::vector<float> in(200000, 0);
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  ASSERT_EQ(ncclSend(out.data(), out.size(), ncclFloat32, 0, comm_, stream_), ncclSuccess);
+  ASSERT_EQ(ncclRecv(in.data(), in.size(), ncclFloat32, 0, comm_, stream_), ncclSuccess);
+  ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+  stream_.finish();
+  EXPECT_EQ(in, out);
+}
+
+TEST_F(Alone, a_message_to_oneself_without_a_match_is_invalid_usage) {
+  float data = 0;
+  EXPECT_EQ(ncclSend(&data, 1, ncclFloat32, 0, comm_, stream_), ncclInvalidUsage);
+  EXPECT_TRUE(contains(last_error(), "Trying to send to self without a matching recv"))
+      << last_error();
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  EXPECT_EQ(ncclRecv(&data, 1, ncclFloat32, 0, comm_, stream_), ncclSuccess);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+}
+
+}  // namespace
+}  // namespace catenary::testing
