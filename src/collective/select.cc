@@ -8,14 +8,16 @@
 namespace catenary {
 namespace {
 
-// Where the times of two algorithms cross depends on the machine. These are estimates for ranks
-// that share one; to move one, run the benchmark with either algorithm forced (CATENARY_ALGO) and
-// compare the times around it.
+// Where the times of two algorithms cross depends on the machine. These were seen between 2 to 8 ranks
+// that share two cores; to move one, run the benchmark with either algorithm forced (CATENARY_ALGO)
+// and compare the times around it.
 
-// One shot sends nranks times the bytes, so it is the product that must be small.
-constexpr std::size_t kOneShotBytesTimesRanks = 16 * 1024;
+// One shot writes nranks^2 times the bytes in all, so it is that product that must be small.
+constexpr std::size_t kOneShotTotalBytes = 256 * 1024;
 // Up to here hops cost more than the ring's even load on wires and caches gains.
 constexpr std::size_t kDirectBytes = 1024 * 1024;
+// With more ranks than cores the slots of all pairs fall out of the caches sooner.
+constexpr std::size_t kCrowdedDirectBytes = 128 * 1024;
 // The root of a direct broadcast or reduce does all the work alone: worth it for short messages
 // only.
 constexpr std::size_t kDirectRootedBytes = 32 * 1024;
@@ -27,16 +29,17 @@ constexpr int kMostDirectRanks = 64;
 bool goes_direct(std::size_t bytes, std::size_t direct_bytes, int nranks,
                  const MachineFacts& machine) {
   if (nranks > kMostDirectRanks) return false;
-  // With more ranks than cores every hop waits for a turn of the processor.
-  return bytes <= direct_bytes || machine.local_ranks > machine.cores;
+  const bool crowded = machine.local_ranks > machine.cores;
+  return bytes <= (crowded ? kCrowdedDirectBytes : direct_bytes);
 }
 
 std::string_view best_name(Collective collective, std::size_t bytes, int nranks,
                            const MachineFacts& machine) {
+  const auto ranks = static_cast<std::size_t>(nranks);
   switch (collective) {
     case Collective::kAllReduce:
       if (nranks <= kMostDirectRanks &&
-          bytes <= kOneShotBytesTimesRanks / static_cast<std::size_t>(nranks)) {
+          bytes <= kOneShotTotalBytes / (ranks * ranks)) {
         return "one_shot";
       }
       return goes_direct(bytes, kDirectBytes, nranks, machine) ? "direct" : "ring";

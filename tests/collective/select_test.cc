@@ -14,18 +14,19 @@ constexpr MachineFacts kCrowded{.local_ranks = 8, .cores = 2};
 
 TEST(Select, all_reduce_goes_from_one_shot_over_direct_to_the_ring_as_it_grows) {
   EXPECT_EQ(select(Collective::kAllReduce, 8, 8, kRoomy).name, "one_shot");
-  EXPECT_EQ(select(Collective::kAllReduce, 2048, 8, kRoomy).name, "one_shot");
-  EXPECT_EQ(select(Collective::kAllReduce, 2049, 8, kRoomy).name, "direct");
+  EXPECT_EQ(select(Collective::kAllReduce, 4096, 8, kRoomy).name, "one_shot");
+  EXPECT_EQ(select(Collective::kAllReduce, 4097, 8, kRoomy).name, "direct");
   EXPECT_EQ(select(Collective::kAllReduce, std::size_t{1} << 30, 8, kRoomy).name, "ring");
 }
 
-TEST(Select, more_ranks_than_cores_avoid_hops) {
-  for (const Collective collective :
-       {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
-        Collective::kBroadcast, Collective::kReduce, Collective::kAllToAll}) {
-    EXPECT_EQ(select(collective, std::size_t{1} << 30, 8, kCrowded).name, "direct");
+TEST(Select, more_ranks_than_cores_avoid_hops_while_messages_fit_the_caches) {
+  for (const Collective collective : {Collective::kAllReduce, Collective::kAllGather,
+                                      Collective::kReduceScatter, Collective::kBroadcast}) {
+    EXPECT_EQ(select(collective, 128 * 1024, 8, kCrowded).name, "direct");
+    EXPECT_NE(select(collective, 128 * 1024 + 1, 8, kCrowded).name, "direct");
     EXPECT_NE(select(collective, std::size_t{1} << 30, 8, kRoomy).name, "direct");
   }
+  EXPECT_EQ(select(Collective::kAllToAll, std::size_t{1} << 30, 8, kCrowded).name, "direct");
 }
 
 TEST(Select, many_ranks_do_not_all_link_to_all) {
