@@ -106,6 +106,9 @@ void survive(int rank, Board& board, const Round& round) {
                     "ncclCommInitRank");
     post.stage = kReady;
     work_until_failure(seat, round.seed, post, board);
+    // Nobody could remove the names of the dead. Seen from inside, since others use that folder
+    // too.
+    require(mapping_with("/dev/shm/").empty(), mapping_with("/dev/shm/"));
     const std::int64_t ending = monotonic_ns();
     require_success(rank % 2 == 0 ? ncclCommAbort(seat.comm) : ncclCommDestroy(seat.comm),
                     "abort or destroy");
@@ -133,7 +136,6 @@ void survive(int rank, Board& board, const Round& round) {
 
 // One life and death of a communicator. Returns how long the last survivor took to know.
 double run_round(const Round& round) {
-  const std::string shared_before = names_in("/dev/shm");
   Processes ranks(kRanks, [&](int rank, Board& board) { survive(rank, board, round); });
   if (!ranks.wait_for_stage(kReady, 20s)) {
     for (const std::string& failure : ranks.join(0ms)) ADD_FAILURE() << failure;
@@ -155,7 +157,6 @@ double run_round(const Round& round) {
         << "rank " << rank << " does not name the dead rank: " << post.text;
     slowest = std::max(slowest, post.numbers[0]);
   }
-  EXPECT_EQ(names_in("/dev/shm"), shared_before) << "names were left in /dev/shm";
   return slowest;
 }
 
