@@ -1,7 +1,9 @@
 #include "src/comm/communicator.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "src/base/log.h"
 #include "src/device/event.h"
@@ -15,6 +17,8 @@ constexpr std::size_t kSlotOverhead = kPaddedDescriptorBytes;
 // Tasks kept for the next operations; more are freed.
 constexpr std::size_t kPooledRuns = 64;
 constexpr std::int64_t kAbortWait_ms = 100;
+// How long a rank that lost a connection waits to hear of a death elsewhere.
+constexpr std::int64_t kNewsWait_ms = 100;
 
 std::size_t round_up(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -310,7 +314,19 @@ void Communicator::poll_transports() {
 void Communicator::run_failed(const std::exception& error) noexcept {
   if (failed_.load(std::memory_order_acquire)) return;
   const auto* known = dynamic_cast<const Error*>(&error);
-  fail(known != nullptr ? *known : Error(ErrorCode::kInternal, error.what()), true);
+  fail(known != nullptr ? cause_of(*known) : Error(ErrorCode::kInternal, error.what()), true);
+}
+
+// A connection may be lost because a third rank died, and the other end heard of it and gave up before
+// we did. Who it was the control plane knows, or will know in a moment.
+Error Communicator::cause_of(const Error& error) {
+  if (error.code() != ErrorCode::kRemote || !joined()) return error;
+  const Deadline deadline = Deadline::after_ms(kNewsWait_ms);
+  for (;;) {
+    if (const std::optional<Error> news = membership_->poll()) return *news;
+    if (deadline.passed() || aborted_.load(std::memory_order_acquire)) return error;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 void Communicator::fail(const Error& error, bool tell_peers) noexcept {

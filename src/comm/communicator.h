@@ -86,6 +86,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   void look_for_disagreement(const GroupRun& run);
   void meet(const UniqueId& id, const TransportFactory& transports);
   void fail(const Error& error, bool tell_peers) noexcept;
+  Error cause_of(const Error& error);
   std::unique_ptr<GroupRun> take_run();
   const PlanCache::Entry& find_plan(const OperationRequest& request);
   RunSpec make_spec(const OperationRequest& request, Turn*& turn);

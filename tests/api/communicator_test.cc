@@ -62,6 +62,18 @@ TEST(Init, all_takes_a_list_of_devices_that_may_repeat) {
   for (ncclComm_t comm : comms) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
 }
 
+TEST(Init, a_communicator_takes_no_operations_in_the_group_that_makes_it) {
+  TestStream stream;
+  float data = 1;
+  ncclComm_t comm = nullptr;
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  ASSERT_EQ(ncclCommInitRank(&comm, 1, new_unique_id(), 0), ncclSuccess);
+  EXPECT_EQ(ncclAllReduce(&data, &data, 1, ncclFloat32, ncclSum, comm, stream),
+            ncclInvalidArgument);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+  EXPECT_EQ(comm, nullptr);
+}
+
 TEST(Init, wrong_ranks_are_refused) {
   const ncclUniqueId id = new_unique_id();
   ncclComm_t comm = nullptr;

@@ -72,10 +72,12 @@ std::vector<std::string> open_files() {
   return files;
 }
 
-std::string names_in(const char* folder) {
-  std::string text;
-  for (const std::string& name : entries_of(folder)) text += name + "\n";
-  return text;
+std::string mapping_with(const std::string& text) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find(text) != std::string::npos) return line;
+  }
+  return "";
 }
 
 ncclUniqueId Board::id(bool make, int which) {

@@ -45,8 +45,8 @@ void write_text(Post& post, const std::string& text);
 // The open descriptors of this process and where they lead, and its mappings of memory files. But
 // not the sockets that listen: where an id was made, its meeting point stays open for a while.
 std::vector<std::string> open_files();
-// Names in a folder, sorted, as one text.
-std::string names_in(const char* folder);
+// The first mapping of this process that holds `text`, or "".
+std::string mapping_with(const std::string& text);
 
 class Processes {
  public:
