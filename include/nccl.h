@@ -6,8 +6,8 @@
  * ncclX is weak, so that a profiler can put itself in between. Plain C; C11 or C++11 and later.
  *
  * Threads: any thread may call anything on any communicator; the calls on one communicator must be
- * issued in one order on all ranks. Calls enqueue on a stream and return; errors that come later are
- * told by ncclCommGetAsyncError, and ncclGetLastError says in words what happened.
+ * issued in one order on all ranks. Calls enqueue on a stream and return; errors that come later
+ * are told by ncclCommGetAsyncError, and ncclGetLastError says in words what happened.
  */
 #ifndef NCCL_H_
 #define NCCL_H_
@@ -40,7 +40,7 @@ typedef struct CUstream_st* cudaStream_t;
 #define NCCL_SUFFIX ""
 
 #define NCCL_VERSION(X, Y, Z) \
-  (((X) <= 2 && (Y) <= 8) ? (X) * 1000 + (Y) * 100 + (Z) : (X) * 10000 + (Y) * 100 + (Z))
+  (((X) <= 2 && (Y) <= 8) ? (X)*1000 + (Y)*100 + (Z) : (X)*10000 + (Y)*100 + (Z))
 #define NCCL_VERSION_CODE NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH)
 
 #ifdef __cplusplus
@@ -140,13 +140,13 @@ typedef struct ncclConfig_v22700 {
   int nvlsCTAs;
 } ncclConfig_t;
 
-#define NCCL_CONFIG_INITIALIZER                                                                  \
-  {                                                                                              \
-    sizeof(ncclConfig_t), 0xcafebeef, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH),           \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                     \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT,                     \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT,                     \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT                      \
+#define NCCL_CONFIG_INITIALIZER                                                         \
+  {                                                                                     \
+    sizeof(ncclConfig_t), 0xcafebeef, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,            \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT,            \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT,            \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT             \
   }
 
 typedef struct ncclSimInfo_v22200 {
@@ -156,10 +156,10 @@ typedef struct ncclSimInfo_v22200 {
   float estimatedTime;
 } ncclSimInfo_t;
 
-#define NCCL_SIM_INFO_INITIALIZER                                                                 \
-  {                                                                                               \
-    sizeof(ncclSimInfo_t), 0x74685283, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH),           \
-        NCCL_UNDEF_FLOAT                                                                          \
+#define NCCL_SIM_INFO_INITIALIZER                                                        \
+  {                                                                                      \
+    sizeof(ncclSimInfo_t), 0x74685283, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), \
+        NCCL_UNDEF_FLOAT                                                                 \
   }
 
 /* ---- What every program calls first. ---- */
@@ -181,15 +181,15 @@ ncclResult_t pncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId
 
 /* The same, with options; may be non-blocking (then poll ncclCommGetAsyncError). */
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
-    ncclConfig_t* config);
+                                    ncclConfig_t* config);
 ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
-    ncclConfig_t* config);
+                                     ncclConfig_t* config);
 
 /* The same, with several ids; the first one is the meeting point. */
 ncclResult_t ncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myrank, int nId,
-    ncclUniqueId* commIds, ncclConfig_t* config);
+                                      ncclUniqueId* commIds, ncclConfig_t* config);
 ncclResult_t pncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myrank, int nId,
-    ncclUniqueId* commIds, ncclConfig_t* config);
+                                       ncclUniqueId* commIds, ncclConfig_t* config);
 
 /* All ranks in this process: rank i on device devlist[i], or on device i if devlist is NULL. */
 ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ndev, const int* devlist);
@@ -209,15 +209,15 @@ ncclResult_t pncclCommAbort(ncclComm_t comm);
 
 /* Ranks of one color form a new communicator, ordered by key, then by old rank. */
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm,
-    ncclConfig_t* config);
+                           ncclConfig_t* config);
 ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm,
-    ncclConfig_t* config);
+                            ncclConfig_t* config);
 
 /* The ranks that are not excluded form a new communicator; only they call. */
 ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeRanksCount,
-    ncclComm_t* newcomm, ncclConfig_t* config, int shrinkFlags);
+                            ncclComm_t* newcomm, ncclConfig_t* config, int shrinkFlags);
 ncclResult_t pncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeRanksCount,
-    ncclComm_t* newcomm, ncclConfig_t* config, int shrinkFlags);
+                             ncclComm_t* newcomm, ncclConfig_t* config, int shrinkFlags);
 
 /* The state of the communicator: ncclSuccess, ncclInProgress, or its first error. */
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError);
@@ -247,9 +247,9 @@ ncclResult_t pncclCommDeregister(const ncclComm_t comm, void* handle);
 
 /* Announces a buffer that every rank registers, in the same order. */
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win,
-    int winFlags);
+                                    int winFlags);
 ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win,
-    int winFlags);
+                                     int winFlags);
 
 /* Takes it back. */
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
@@ -268,9 +268,9 @@ ncclResult_t pncclMemFree(void* ptr);
 /* An operation that multiplies each input by *scalar and sums. With ncclScalarDevice the scalar is
  * read when the operation runs on its stream, with ncclScalarHostImmediate before this returns. */
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t datatype,
-    ncclScalarResidence_t residence, ncclComm_t comm);
+                                      ncclScalarResidence_t residence, ncclComm_t comm);
 ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t datatype,
-    ncclScalarResidence_t residence, ncclComm_t comm);
+                                       ncclScalarResidence_t residence, ncclComm_t comm);
 
 /* Frees it; operations already enqueued keep it. */
 ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
@@ -279,74 +279,81 @@ ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
 /* ---- Collectives. Counts are elements; a buffer may be used in place as NCCL allows. ---- */
 
 /* Combines all ranks' data, leaves the result at root. */
-ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count,
-    ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                        ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclReduce(const void* sendbuff, void* recvbuff, size_t count,
-    ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream);
+                         ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm,
+                         cudaStream_t stream);
 
 /* In-place broadcast, the old form. */
-ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root,
-    ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+                       cudaStream_t stream);
 ncclResult_t pncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root,
-    ncclComm_t comm, cudaStream_t stream);
+                        ncclComm_t comm, cudaStream_t stream);
 
 /* Copies root's data to every rank. */
 ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
-    ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
+                           ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
-    ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
+                            ncclDataType_t datatype, int root, ncclComm_t comm,
+                            cudaStream_t stream);
 
 /* Combines all ranks' data, leaves the result at every rank. */
 ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
-    ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
+                           ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+                           cudaStream_t stream);
 ncclResult_t pncclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
-    ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
+                            ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+                            cudaStream_t stream);
 
 /* Combines all ranks' data, leaves the i-th part at rank i. */
 ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
-    ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
+                               ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+                               cudaStream_t stream);
 ncclResult_t pncclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
-    ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
+                                ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+                                cudaStream_t stream);
 
 /* Every rank gets every rank's data, in rank order. */
 ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
-    ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
+                           ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
-    ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
+                            ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
 
 /* Part i of rank j goes to part j of rank i; count is elements per rank. */
 ncclResult_t ncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
-    ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
+                          ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
-    ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
+                           ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
 
 /* Root gets every rank's data, in rank order. */
-ncclResult_t ncclGather(const void* sendbuff, void* recvbuff, size_t count,
-    ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclGather(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                        int root, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclGather(const void* sendbuff, void* recvbuff, size_t count,
-    ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
+                         ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
 
 /* Part i of root's data goes to rank i. */
 ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff, size_t count,
-    ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
+                         ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclScatter(const void* sendbuff, void* recvbuff, size_t count,
-    ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
+                          ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
 
 /* ---- Point to point. Matches in order of issue between two ranks; counts must agree. ---- */
 
 /* Sends to `peer`, which must receive. */
 ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer,
-    ncclComm_t comm, cudaStream_t stream);
+                      ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer,
-    ncclComm_t comm, cudaStream_t stream);
+                       ncclComm_t comm, cudaStream_t stream);
 
 /* Receives from `peer`, which must send. */
 ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer,
-    ncclComm_t comm, cudaStream_t stream);
+                      ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer,
-    ncclComm_t comm, cudaStream_t stream);
+                       ncclComm_t comm, cudaStream_t stream);
 
-/* ---- Groups: what is called between start and end is submitted as one, at the outermost end. ---- */
+/* ---- Groups: what is called between start and end is submitted as one, at the outermost end. ----
+ */
 
 /* Opens a group of the calling thread; groups nest. */
 ncclResult_t ncclGroupStart(void);

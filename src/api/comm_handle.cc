@@ -45,13 +45,14 @@ void start_pending(ncclComm& handle, std::function<void()> work) {
 }
 
 CommCall::CommCall(ncclComm_t comm, const char* function, Needs needs) : handle_(comm) {
-  if (comm == nullptr) throw_error(ErrorCode::kInvalidArgument, "%s : comm argument is NULL", function);
+  if (comm == nullptr)
+    throw_error(ErrorCode::kInvalidArgument, "%s : comm argument is NULL", function);
   std::uint64_t magic = comm->magic.load(std::memory_order_relaxed);
   if (magic != ncclComm::kAlive && magic != ncclComm::kEnded) {
     throw_error(ErrorCode::kInvalidArgument, "%s : corrupted comm object detected", function);
   }
-  // Entered first and looked at afterwards, so that whoever ends the handle either sees us inside or
-  // is seen by us.
+  // Entered first and looked at afterwards, so that whoever ends the handle either sees us inside
+  // or is seen by us.
   comm->calls.fetch_add(1, std::memory_order_seq_cst);
   magic = comm->magic.load(std::memory_order_seq_cst);
   const auto refuse = [&](ErrorCode code, const std::string& message) {
@@ -63,7 +64,8 @@ CommCall::CommCall(ncclComm_t comm, const char* function, Needs needs) : handle_
            format("%s : comm %p has already been destroyed", function, static_cast<void*>(comm)));
   }
   if (needs == Needs::kExists) return;
-  const bool may_be_pending = !comm->communicator->joined() || !comm->communicator->options().blocking;
+  const bool may_be_pending =
+      !comm->communicator->joined() || !comm->communicator->options().blocking;
   if (may_be_pending && (in_progress(*comm) || !comm->communicator->ready_or_failed())) {
     refuse(ErrorCode::kInvalidArgument,
            "Attempt to use communicator before the previous operation returned ncclSuccess");

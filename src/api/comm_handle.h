@@ -2,8 +2,9 @@
 // inside a call.
 //
 // Handles are never freed, so that a stale one gives an error and not a crash; what they hold is.
-// Threads: any. Waiting: ending waits for calls of other threads to leave, which abort makes them do.
-// Failure: CommCall throws kInvalidArgument for a handle that is null, garbage, ended or not ready.
+// Threads: any. Waiting: ending waits for calls of other threads to leave, which abort makes them
+// do. Failure: CommCall throws kInvalidArgument for a handle that is null, garbage, ended or not
+// ready.
 #pragma once
 
 #include <atomic>
@@ -46,7 +47,8 @@ namespace catenary {
 // Makes a handle, and keeps it for ever.
 ncclComm_t make_handle(std::shared_ptr<Communicator> communicator);
 
-// Whether a pending call is still under way. A call that failed has made its error the communicator's.
+// Whether a pending call is still under way. A call that failed has made its error the
+// communicator's.
 bool in_progress(ncclComm& handle);
 // Runs `work` in the background as the handle's pending call.
 void start_pending(ncclComm& handle, std::function<void()> work);

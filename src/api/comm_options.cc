@@ -20,8 +20,8 @@ ncclConfig_t copy_known(const ncclConfig_t& given) {
                 "ncclConfig_t argument not initialized via NCCL_CONFIG_INITIALIZER");
   }
   if (given.size < kHead) {
-    throw_error(ErrorCode::kInvalidArgument, "ncclConfig_t says that it has %zu bytes, less than its head",
-                given.size);
+    throw_error(ErrorCode::kInvalidArgument,
+                "ncclConfig_t says that it has %zu bytes, less than its head", given.size);
   }
   std::memcpy(&known, &given, std::min(given.size, sizeof known));
   return known;
@@ -49,8 +49,9 @@ CommunicatorOptions parse_options(const ncclConfig_t* given, const Config& confi
     check_range("shrinkShare", known.shrinkShare, 0, 1);
     if (known.minCTAs != NCCL_CONFIG_UNDEF_INT && known.maxCTAs != NCCL_CONFIG_UNDEF_INT &&
         known.minCTAs > known.maxCTAs) {
-      throw_error(ErrorCode::kInvalidArgument, "Invalid config min/max channels attribute value %d/%d",
-                  known.minCTAs, known.maxCTAs);
+      throw_error(ErrorCode::kInvalidArgument,
+                  "Invalid config min/max channels attribute value %d/%d", known.minCTAs,
+                  known.maxCTAs);
     }
     if (known.blocking != NCCL_CONFIG_UNDEF_INT) options.blocking = known.blocking != 0;
     if (known.commName != nullptr) options.name = known.commName;

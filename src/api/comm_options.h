@@ -1,5 +1,5 @@
-// Reading ncclConfig_t: structs of older and newer headers, NCCL's rules, and the environment's say.
-// Pure but for the log. Failure: kInvalidArgument, as NCCL gives it.
+// Reading ncclConfig_t: structs of older and newer headers, NCCL's rules, and the environment's
+// say. Pure but for the log. Failure: kInvalidArgument, as NCCL gives it.
 #pragma once
 
 #include "nccl.h"

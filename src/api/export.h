@@ -1,5 +1,5 @@
-// How a function gets out of the library: as pncclX, strong, and as ncclX, a weak alias of it, so that
-// profilers can put their own ncclX in between and still call ours.
+// How a function gets out of the library: as pncclX, strong, and as ncclX, a weak alias of it, so
+// that profilers can put their own ncclX in between and still call ours.
 #pragma once
 
 #include "nccl.h"

@@ -1,7 +1,7 @@
 // The one error translator of the nccl* functions: exceptions inside, codes outside.
 //
-// An error is logged and kept for ncclGetLastError, and noted in the calling thread's group if one is
-// open, so that ncclGroupEnd returns it too.
+// An error is logged and kept for ncclGetLastError, and noted in the calling thread's group if one
+// is open, so that ncclGroupEnd returns it too.
 #pragma once
 
 #include <exception>

@@ -23,7 +23,8 @@ void check_pointer(const void* pointer, const char* function, const char* argume
 
 void check_rank(const char* function, int nranks, int rank) {
   if (nranks < 1 || rank < 0 || rank >= nranks) {
-    throw_error(ErrorCode::kInvalidArgument, "%s : invalid rank requested : %d/%d", function, rank, nranks);
+    throw_error(ErrorCode::kInvalidArgument, "%s : invalid rank requested : %d/%d", function, rank,
+                nranks);
   }
 }
 
@@ -34,9 +35,9 @@ UniqueId to_unique_id(const ncclUniqueId& id) {
   return unique_id;
 }
 
-// Makes the handle at once and lets `join` do the part that waits: now, at the end of the group, or in
-// the background. A blocking call that fails leaves no communicator behind. A watchdog may see the handle
-// in its place and abort it while we wait.
+// Makes the handle at once and lets `join` do the part that waits: now, at the end of the group, or
+// in the background. A blocking call that fails leaves no communicator behind. A watchdog may see
+// the handle in its place and abort it while we wait.
 ncclResult_t begin(ncclComm_t* place, const std::shared_ptr<Communicator>& communicator,
                    std::function<void()> join) {
   ncclComm_t handle = make_handle(communicator);
@@ -64,8 +65,8 @@ ncclResult_t begin(ncclComm_t* place, const std::shared_ptr<Communicator>& commu
   return group.end() == Group::Outcome::kDone ? ncclSuccess : ncclInProgress;
 }
 
-ncclResult_t init_rank(const char* function, ncclComm_t* comm, int nranks, const ncclUniqueId& id, int rank,
-                       const ncclConfig_t* config, int device) {
+ncclResult_t init_rank(const char* function, ncclComm_t* comm, int nranks, const ncclUniqueId& id,
+                       int rank, const ncclConfig_t* config, int device) {
   check_pointer(comm, function, "comm");
   check_rank(function, nranks, rank);
   const Config& environment = Config::process();
@@ -94,7 +95,7 @@ CATENARY_NCCL(ncclResult_t, GetVersion, (int* version)) {
   });
 }
 
-CATENARY_NCCL(ncclResult_t, GetUniqueId, (ncclUniqueId* uniqueId)) {
+CATENARY_NCCL(ncclResult_t, GetUniqueId, (ncclUniqueId * uniqueId)) {
   return guarded([&] {
     check_pointer(uniqueId, "ncclGetUniqueId", "uniqueId");
     const UniqueId id = create_unique_id(Config::process());
@@ -102,36 +103,42 @@ CATENARY_NCCL(ncclResult_t, GetUniqueId, (ncclUniqueId* uniqueId)) {
   });
 }
 
-CATENARY_NCCL(ncclResult_t, CommInitRank, (ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank)) {
+CATENARY_NCCL(ncclResult_t, CommInitRank,
+              (ncclComm_t * comm, int nranks, ncclUniqueId commId, int rank)) {
   return guarded_result([&] {
-    return init_rank("ncclCommInitRank", comm, nranks, commId, rank, nullptr, Device::current_ordinal());
+    return init_rank("ncclCommInitRank", comm, nranks, commId, rank, nullptr,
+                     Device::current_ordinal());
   });
 }
 
 CATENARY_NCCL(ncclResult_t, CommInitRankConfig,
-              (ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config)) {
+              (ncclComm_t * comm, int nranks, ncclUniqueId commId, int rank,
+               ncclConfig_t* config)) {
   return guarded_result([&] {
-    return init_rank("ncclCommInitRankConfig", comm, nranks, commId, rank, config, Device::current_ordinal());
+    return init_rank("ncclCommInitRankConfig", comm, nranks, commId, rank, config,
+                     Device::current_ordinal());
   });
 }
 
 CATENARY_NCCL(ncclResult_t, CommInitRankScalable,
-              (ncclComm_t* newcomm, int nranks, int myrank, int nId, ncclUniqueId* commIds,
+              (ncclComm_t * newcomm, int nranks, int myrank, int nId, ncclUniqueId* commIds,
                ncclConfig_t* config)) {
   return guarded_result([&] {
     check_pointer(commIds, "ncclCommInitRankScalable", "commIds");
     if (nId < 1 || nId > nranks) {
-      throw_error(ErrorCode::kInvalidArgument, "ncclCommInitRankScalable : %d ids for %d ranks", nId, nranks);
+      throw_error(ErrorCode::kInvalidArgument, "ncclCommInitRankScalable : %d ids for %d ranks",
+                  nId, nranks);
     }
     return init_rank("ncclCommInitRankScalable", newcomm, nranks, commIds[0], myrank, config,
                      Device::current_ordinal());
   });
 }
 
-CATENARY_NCCL(ncclResult_t, CommInitAll, (ncclComm_t* comms, int ndev, const int* devlist)) {
+CATENARY_NCCL(ncclResult_t, CommInitAll, (ncclComm_t * comms, int ndev, const int* devlist)) {
   return guarded_result([&] {
     check_pointer(comms, "ncclCommInitAll", "comms");
-    if (ndev < 1) throw_error(ErrorCode::kInvalidArgument, "ncclCommInitAll : invalid device count %d", ndev);
+    if (ndev < 1)
+      throw_error(ErrorCode::kInvalidArgument, "ncclCommInitAll : invalid device count %d", ndev);
     ncclUniqueId id;
     const UniqueId made = create_unique_id(Config::process());
     std::memcpy(id.internal, made.bytes.data(), sizeof id.internal);
@@ -175,9 +182,10 @@ CATENARY_NCCL(ncclResult_t, CommShrink,
               (ncclComm_t comm, int*, int, ncclComm_t*, ncclConfig_t*, int)) {
   return guarded([&] {
     const CommCall call(comm, "ncclCommShrink", CommCall::Needs::kExists);
-    throw_error(ErrorCode::kInvalidUsage,
-                "ncclCommShrink : not available in this version; abort and make a new communicator of the "
-                "ranks that are left");
+    throw_error(
+        ErrorCode::kInvalidUsage,
+        "ncclCommShrink : not available in this version; abort and make a new communicator of the "
+        "ranks that are left");
   });
 }
 
@@ -203,8 +211,8 @@ CATENARY_NCCL(ncclResult_t, CommDestroy, (ncclComm_t comm)) {
     finalize(*communicator);
     log_info(Subsystem::kInit, communicator->device().ordinal(),
              format("comm %p rank %d nranks %d cudaDev %d - Destroy COMPLETE",
-                    static_cast<void*>(communicator.get()), communicator->rank(), communicator->nranks(),
-                    communicator->device().ordinal()));
+                    static_cast<void*>(communicator.get()), communicator->rank(),
+                    communicator->nranks(), communicator->device().ordinal()));
   });
 }
 

@@ -8,11 +8,12 @@ namespace {
 
 using namespace catenary;
 
-// A registration is a hint that nothing here needs: memory is reachable as it is. It is kept so that
-// taking back what was never given, or was taken back before, is an error.
+// A registration is a hint that nothing here needs: memory is reachable as it is. It is kept so
+// that taking back what was never given, or was taken back before, is an error.
 void* add_registration(ncclComm_t comm, const char* function, void* base, std::size_t bytes) {
   const CommCall call(comm, function);
-  if (base == nullptr) throw_error(ErrorCode::kInvalidArgument, "%s : buff argument is NULL", function);
+  if (base == nullptr)
+    throw_error(ErrorCode::kInvalidArgument, "%s : buff argument is NULL", function);
   if (bytes == 0) throw_error(ErrorCode::kInvalidArgument, "%s : size is 0", function);
   auto registration = std::make_unique<Registration>(Registration{base, bytes});
   void* const handle = registration.get();
@@ -25,16 +26,18 @@ void remove_registration(ncclComm_t comm, const char* function, void* handle) {
   const CommCall call(comm, function, CommCall::Needs::kExists);
   const std::lock_guard lock(call.handle().mutex);
   if (call.handle().registrations.erase(handle) == 0) {
-    throw_error(ErrorCode::kInvalidArgument, "%s : %p is not registered with this communicator", function,
-                handle);
+    throw_error(ErrorCode::kInvalidArgument, "%s : %p is not registered with this communicator",
+                function, handle);
   }
 }
 
 }  // namespace
 
-CATENARY_NCCL(ncclResult_t, CommRegister, (const ncclComm_t comm, void* buff, size_t size, void** handle)) {
+CATENARY_NCCL(ncclResult_t, CommRegister,
+              (const ncclComm_t comm, void* buff, size_t size, void** handle)) {
   return guarded([&] {
-    if (handle == nullptr) throw_error(ErrorCode::kInvalidArgument, "ncclCommRegister : handle argument is NULL");
+    if (handle == nullptr)
+      throw_error(ErrorCode::kInvalidArgument, "ncclCommRegister : handle argument is NULL");
     *handle = add_registration(comm, "ncclCommRegister", buff, size);
   });
 }
@@ -46,9 +49,11 @@ CATENARY_NCCL(ncclResult_t, CommDeregister, (const ncclComm_t comm, void* handle
 CATENARY_NCCL(ncclResult_t, CommWindowRegister,
               (ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win, int winFlags)) {
   return guarded([&] {
-    if (win == nullptr) throw_error(ErrorCode::kInvalidArgument, "ncclCommWindowRegister : win argument is NULL");
+    if (win == nullptr)
+      throw_error(ErrorCode::kInvalidArgument, "ncclCommWindowRegister : win argument is NULL");
     if ((winFlags & ~NCCL_WIN_COLL_SYMMETRIC) != 0) {
-      throw_error(ErrorCode::kInvalidArgument, "ncclCommWindowRegister : invalid flags 0x%x", winFlags);
+      throw_error(ErrorCode::kInvalidArgument, "ncclCommWindowRegister : invalid flags 0x%x",
+                  winFlags);
     }
     *win = static_cast<ncclWindow_t>(add_registration(comm, "ncclCommWindowRegister", buff, size));
   });
@@ -60,7 +65,8 @@ CATENARY_NCCL(ncclResult_t, CommWindowDeregister, (ncclComm_t comm, ncclWindow_t
 
 CATENARY_NCCL(ncclResult_t, MemAlloc, (void** ptr, size_t size)) {
   return guarded([&] {
-    if (ptr == nullptr) throw_error(ErrorCode::kInvalidArgument, "ncclMemAlloc : ptr argument is NULL");
+    if (ptr == nullptr)
+      throw_error(ErrorCode::kInvalidArgument, "ncclMemAlloc : ptr argument is NULL");
     *ptr = Memory::process().allocate(size, MemoryKind::kDevice, Device::current_ordinal());
   });
 }
@@ -72,9 +78,11 @@ CATENARY_NCCL(ncclResult_t, MemFree, (void* ptr)) {
 CATENARY_NCCL(const char*, GetErrorString, (ncclResult_t result)) {
   switch (result) {
     case ncclSuccess: return "no error";
-    case ncclUnhandledCudaError: return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
+    case ncclUnhandledCudaError:
+      return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
     case ncclSystemError: return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
-    case ncclInternalError: return "internal error - please report this issue to the NCCL developers";
+    case ncclInternalError:
+      return "internal error - please report this issue to the NCCL developers";
     case ncclInvalidArgument: return "invalid argument (run with NCCL_DEBUG=WARN for details)";
     case ncclInvalidUsage: return "invalid usage (run with NCCL_DEBUG=WARN for details)";
     case ncclRemoteError: return "remote process exited or there was a network error";

@@ -25,7 +25,8 @@ struct Given {
 };
 
 DataType check_type(int type) {
-  if (type < 0 || type >= ncclNumTypes) throw_error(ErrorCode::kInvalidArgument, "invalid type %d", type);
+  if (type < 0 || type >= ncclNumTypes)
+    throw_error(ErrorCode::kInvalidArgument, "invalid type %d", type);
   return static_cast<DataType>(type);
 }
 
@@ -37,8 +38,8 @@ Stream* check_stream(const Given& given, Device& device) {
   }
   if (&stream->device() != &device) {
     throw_error(ErrorCode::kInvalidArgument,
-                "%s : the stream belongs to device %d, the communicator to device %d", given.function,
-                stream->device().ordinal(), device.ordinal());
+                "%s : the stream belongs to device %d, the communicator to device %d",
+                given.function, stream->device().ordinal(), device.ordinal());
   }
   return stream;
 }
@@ -46,12 +47,15 @@ Stream* check_stream(const Given& given, Device& device) {
 // Which buffers this rank's part of the operation looks at.
 void check_buffers(const Given& given, int rank) {
   const bool at_root = rank == given.root;
-  const bool sends = given.kind != Collective::kRecv &&
-                     (at_root || (given.kind != Collective::kBroadcast && given.kind != Collective::kScatter));
-  const bool receives = given.kind != Collective::kSend &&
-                        (at_root || (given.kind != Collective::kReduce && given.kind != Collective::kGather));
+  const bool sends =
+      given.kind != Collective::kRecv &&
+      (at_root || (given.kind != Collective::kBroadcast && given.kind != Collective::kScatter));
+  const bool receives =
+      given.kind != Collective::kSend &&
+      (at_root || (given.kind != Collective::kReduce && given.kind != Collective::kGather));
   if (given.count == 0) return;
-  if (given.kind == Collective::kRecv ? given.receive == nullptr : receives && given.receive == nullptr) {
+  if (given.kind == Collective::kRecv ? given.receive == nullptr
+                                      : receives && given.receive == nullptr) {
     throw_error(ErrorCode::kInvalidArgument, "%s : recvbuff argument is NULL", given.function);
   }
   if (given.kind == Collective::kSend ? given.send == nullptr : sends && given.send == nullptr) {
@@ -62,8 +66,8 @@ void check_buffers(const Given& given, int rank) {
 void check_count(const Given& given, int nranks) {
   const std::size_t parts = holds_part_per_rank(given.kind) ? static_cast<std::size_t>(nranks) : 1;
   if (given.count > (SIZE_MAX >> 1) / element_bytes(static_cast<DataType>(given.type)) / parts) {
-    throw_error(ErrorCode::kInvalidArgument, "%s : count %zu is more than memory can hold", given.function,
-                given.count);
+    throw_error(ErrorCode::kInvalidArgument, "%s : count %zu is more than memory can hold",
+                given.function, given.count);
   }
 }
 
@@ -72,8 +76,9 @@ void enqueue(const Given& given) {
   call->throw_if_failed();
   const DataType type = check_type(given.type);
   if (has_root(given.kind) && (given.root < 0 || given.root >= call->nranks())) {
-    throw_error(ErrorCode::kInvalidArgument, "%s : invalid root %d (root should be in the 0..%d range)",
-                given.function, given.root, call->nranks() - 1);
+    throw_error(ErrorCode::kInvalidArgument,
+                "%s : invalid root %d (root should be in the 0..%d range)", given.function,
+                given.root, call->nranks() - 1);
   }
   check_buffers(given, call->rank());
   check_count(given, call->nranks());
@@ -105,69 +110,80 @@ ncclResult_t operation(const Given& given) {
 }  // namespace
 
 CATENARY_NCCL(ncclResult_t, AllReduce,
-              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
-               ncclComm_t comm, cudaStream_t stream)) {
-  return operation({"AllReduce", Collective::kAllReduce, sendbuff, recvbuff, count, datatype, op, 0, comm, stream});
+              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)) {
+  return operation({"AllReduce", Collective::kAllReduce, sendbuff, recvbuff, count, datatype, op, 0,
+                    comm, stream});
 }
 
 CATENARY_NCCL(ncclResult_t, Broadcast,
-              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
-               ncclComm_t comm, cudaStream_t stream)) {
-  return operation({"Broadcast", Collective::kBroadcast, sendbuff, recvbuff, count, datatype, -1, root, comm, stream});
+              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+               int root, ncclComm_t comm, cudaStream_t stream)) {
+  return operation({"Broadcast", Collective::kBroadcast, sendbuff, recvbuff, count, datatype, -1,
+                    root, comm, stream});
 }
 
 CATENARY_NCCL(ncclResult_t, Bcast,
               (void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
                cudaStream_t stream)) {
-  return operation({"Bcast", Collective::kBroadcast, buff, buff, count, datatype, -1, root, comm, stream});
+  return operation(
+      {"Bcast", Collective::kBroadcast, buff, buff, count, datatype, -1, root, comm, stream});
 }
 
 CATENARY_NCCL(ncclResult_t, Reduce,
-              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
-               int root, ncclComm_t comm, cudaStream_t stream)) {
-  return operation({"Reduce", Collective::kReduce, sendbuff, recvbuff, count, datatype, op, root, comm, stream});
+              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+               ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)) {
+  return operation(
+      {"Reduce", Collective::kReduce, sendbuff, recvbuff, count, datatype, op, root, comm, stream});
 }
 
 CATENARY_NCCL(ncclResult_t, ReduceScatter,
               (const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype,
                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)) {
-  return operation({"ReduceScatter", Collective::kReduceScatter, sendbuff, recvbuff, recvcount, datatype, op, 0, comm, stream});
+  return operation({"ReduceScatter", Collective::kReduceScatter, sendbuff, recvbuff, recvcount,
+                    datatype, op, 0, comm, stream});
 }
 
 CATENARY_NCCL(ncclResult_t, AllGather,
               (const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype,
                ncclComm_t comm, cudaStream_t stream)) {
-  return operation({"AllGather", Collective::kAllGather, sendbuff, recvbuff, sendcount, datatype, -1, 0, comm, stream});
+  return operation({"AllGather", Collective::kAllGather, sendbuff, recvbuff, sendcount, datatype,
+                    -1, 0, comm, stream});
 }
 
 CATENARY_NCCL(ncclResult_t, AlltoAll,
               (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
                ncclComm_t comm, cudaStream_t stream)) {
-  return operation({"AlltoAll", Collective::kAllToAll, sendbuff, recvbuff, count, datatype, -1, 0, comm, stream});
+  return operation({"AlltoAll", Collective::kAllToAll, sendbuff, recvbuff, count, datatype, -1, 0,
+                    comm, stream});
 }
 
 CATENARY_NCCL(ncclResult_t, Gather,
-              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
-               ncclComm_t comm, cudaStream_t stream)) {
-  return operation({"Gather", Collective::kGather, sendbuff, recvbuff, count, datatype, -1, root, comm, stream});
+              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+               int root, ncclComm_t comm, cudaStream_t stream)) {
+  return operation(
+      {"Gather", Collective::kGather, sendbuff, recvbuff, count, datatype, -1, root, comm, stream});
 }
 
 CATENARY_NCCL(ncclResult_t, Scatter,
-              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
-               ncclComm_t comm, cudaStream_t stream)) {
-  return operation({"Scatter", Collective::kScatter, sendbuff, recvbuff, count, datatype, -1, root, comm, stream});
+              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+               int root, ncclComm_t comm, cudaStream_t stream)) {
+  return operation({"Scatter", Collective::kScatter, sendbuff, recvbuff, count, datatype, -1, root,
+                    comm, stream});
 }
 
 CATENARY_NCCL(ncclResult_t, Send,
-              (const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
-               cudaStream_t stream)) {
-  return operation({"Send", Collective::kSend, sendbuff, nullptr, count, datatype, -1, peer, comm, stream});
+              (const void* sendbuff, size_t count, ncclDataType_t datatype, int peer,
+               ncclComm_t comm, cudaStream_t stream)) {
+  return operation(
+      {"Send", Collective::kSend, sendbuff, nullptr, count, datatype, -1, peer, comm, stream});
 }
 
 CATENARY_NCCL(ncclResult_t, Recv,
               (void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                cudaStream_t stream)) {
-  return operation({"Recv", Collective::kRecv, nullptr, recvbuff, count, datatype, -1, peer, comm, stream});
+  return operation(
+      {"Recv", Collective::kRecv, nullptr, recvbuff, count, datatype, -1, peer, comm, stream});
 }
 
 CATENARY_NCCL(ncclResult_t, GroupStart, (void)) {
@@ -189,12 +205,15 @@ CATENARY_NCCL(ncclResult_t, GroupSimulateEnd, (ncclSimInfo_t*)) {
 }
 
 CATENARY_NCCL(ncclResult_t, RedOpCreatePreMulSum,
-              (ncclRedOp_t* op, void* scalar, ncclDataType_t datatype, ncclScalarResidence_t residence,
-               ncclComm_t comm)) {
+              (ncclRedOp_t * op, void* scalar, ncclDataType_t datatype,
+               ncclScalarResidence_t residence, ncclComm_t comm)) {
   return guarded([&] {
     const CommCall call(comm, "ncclRedOpCreatePreMulSum");
-    if (op == nullptr) throw_error(ErrorCode::kInvalidArgument, "ncclRedOpCreatePreMulSum : op argument is NULL");
-    if (scalar == nullptr) throw_error(ErrorCode::kInvalidArgument, "ncclRedOpCreatePreMulSum : scalar argument is NULL");
+    if (op == nullptr)
+      throw_error(ErrorCode::kInvalidArgument, "ncclRedOpCreatePreMulSum : op argument is NULL");
+    if (scalar == nullptr)
+      throw_error(ErrorCode::kInvalidArgument,
+                  "ncclRedOpCreatePreMulSum : scalar argument is NULL");
     const DataType type = check_type(datatype);
     Scaling scaling;
     if (residence == ncclScalarHostImmediate) {
@@ -204,7 +223,8 @@ CATENARY_NCCL(ncclResult_t, RedOpCreatePreMulSum,
       scaling.from = Scaling::From::kMemory;
       scaling.memory = scalar;
     } else {
-      throw_error(ErrorCode::kInvalidArgument, "ncclRedOpCreatePreMulSum : invalid residence %d", residence);
+      throw_error(ErrorCode::kInvalidArgument, "ncclRedOpCreatePreMulSum : invalid residence %d",
+                  residence);
     }
     *op = static_cast<ncclRedOp_t>(call->reductions().create_pre_mul_sum(type, scaling));
   });

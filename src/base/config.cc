@@ -60,7 +60,8 @@ const std::vector<Variable>& variables() {
            "Forces one algorithm by its name (ring, direct, one_shot). Empty: by size."),
       text("CATENARY_TRANSPORTS", &Config::transports,
            "The transports that may be used, separated by commas. Empty: all that work here."),
-      number("NCCL_SHM_DISABLE", &Config::shm_disable, 0, 1, "1: no shared memory between processes."),
+      number("NCCL_SHM_DISABLE", &Config::shm_disable, 0, 1,
+             "1: no shared memory between processes."),
       number("CATENARY_SLOT_BYTES", &Config::slot_bytes, 64, 1 << 26,
              "Bytes of one slot of a link; rounded up to a multiple of 64."),
       number("CATENARY_SLOTS", &Config::slots, 2, 1024, "Slots of a link."),
@@ -102,11 +103,12 @@ void set_number(Config& config, const Variable& variable, NumberField field,
   char* end = nullptr;
   errno = 0;
   const long long parsed = std::strtoll(value.c_str(), &end, 10);
-  if (value.empty() || *end != '\0' || errno != 0 || parsed < variable.least || parsed > variable.most) {
-    config.problems.push_back(format("%s=%s is not a number from %lld to %lld; using %lld", variable.name,
-                                     value.c_str(), static_cast<long long>(variable.least),
-                                     static_cast<long long>(variable.most),
-                                     static_cast<long long>(config.*field)));
+  if (value.empty() || *end != '\0' || errno != 0 || parsed < variable.least ||
+      parsed > variable.most) {
+    config.problems.push_back(
+        format("%s=%s is not a number from %lld to %lld; using %lld", variable.name, value.c_str(),
+               static_cast<long long>(variable.least), static_cast<long long>(variable.most),
+               static_cast<long long>(config.*field)));
     return;
   }
   config.*field = parsed;
@@ -119,7 +121,8 @@ Config Config::from(const Lookup& lookup) {
   for (const Variable& variable : variables()) {
     const std::optional<std::string> value = lookup(variable.name);
     if (!value) continue;
-    config.settings.push_back(format("%s set by environment to %s.", variable.name, value->c_str()));
+    config.settings.push_back(
+        format("%s set by environment to %s.", variable.name, value->c_str()));
     if (const auto* field = std::get_if<TextField>(&variable.field)) {
       config.*(*field) = *value;
     } else {
@@ -153,9 +156,9 @@ std::string Config::describe() {
   std::string result;
   for (const Variable& variable : variables()) {
     const auto* field = std::get_if<TextField>(&variable.field);
-    const std::string value =
-        field != nullptr ? "\"" + defaults.*(*field) + "\""
-                         : std::to_string(defaults.*std::get<NumberField>(variable.field));
+    const std::string value = field != nullptr
+                                  ? "\"" + defaults.*(*field) + "\""
+                                  : std::to_string(defaults.*std::get<NumberField>(variable.field));
     result += format("%s (%s, default %s)\n    %s\n", variable.name,
                      field != nullptr ? "text" : "number", value.c_str(), variable.sentence);
   }

@@ -16,29 +16,29 @@ namespace catenary {
 
 struct Config {
   // Logging.
-  std::string debug = "";                // NCCL_DEBUG
-  std::string debug_subsystems = "";     // NCCL_DEBUG_SUBSYS
-  std::string debug_file = "";           // NCCL_DEBUG_FILE
+  std::string debug = "";             // NCCL_DEBUG
+  std::string debug_subsystems = "";  // NCCL_DEBUG_SUBSYS
+  std::string debug_file = "";        // NCCL_DEBUG_FILE
   // Bootstrap.
-  std::string comm_id = "";              // NCCL_COMM_ID
-  std::string socket_ifname = "";        // NCCL_SOCKET_IFNAME
-  std::string socket_family = "";        // NCCL_SOCKET_FAMILY
-  std::string secret_file = "";          // CATENARY_SECRET_FILE
-  std::int64_t init_timeout_s = 120;     // CATENARY_INIT_TIMEOUT
+  std::string comm_id = "";           // NCCL_COMM_ID
+  std::string socket_ifname = "";     // NCCL_SOCKET_IFNAME
+  std::string socket_family = "";     // NCCL_SOCKET_FAMILY
+  std::string secret_file = "";       // CATENARY_SECRET_FILE
+  std::int64_t init_timeout_s = 120;  // CATENARY_INIT_TIMEOUT
   // Communicators.
-  std::int64_t comm_blocking = -1;       // NCCL_COMM_BLOCKING
-  std::int64_t stall_report_s = 5;         // CATENARY_STALL_TIMEOUT
-  std::string algorithm = "";            // CATENARY_ALGO
+  std::int64_t comm_blocking = -1;  // NCCL_COMM_BLOCKING
+  std::int64_t stall_report_s = 5;  // CATENARY_STALL_TIMEOUT
+  std::string algorithm = "";       // CATENARY_ALGO
   // Transports.
-  std::string transports = "";           // CATENARY_TRANSPORTS
-  std::int64_t shm_disable = 0;          // NCCL_SHM_DISABLE
-  std::int64_t slot_bytes = 65536;       // CATENARY_SLOT_BYTES
-  std::int64_t slots = 16;               // CATENARY_SLOTS
-  std::string host_id = "";              // NCCL_HOSTID
+  std::string transports = "";      // CATENARY_TRANSPORTS
+  std::int64_t shm_disable = 0;     // NCCL_SHM_DISABLE
+  std::int64_t slot_bytes = 65536;  // CATENARY_SLOT_BYTES
+  std::int64_t slots = 16;          // CATENARY_SLOTS
+  std::string host_id = "";         // NCCL_HOSTID
   // Devices.
-  std::int64_t devices = 0;              // CATENARY_DEVICES
+  std::int64_t devices = 0;  // CATENARY_DEVICES
   // Kernels.
-  std::string isa = "";                  // CATENARY_ISA
+  std::string isa = "";  // CATENARY_ISA
 
   // What was wrong with the values found, one sentence each; and what was set, for the log.
   std::vector<std::string> problems;

@@ -53,7 +53,8 @@ void Doorbell::wait_any(std::span<const Ticket> tickets, std::int64_t timeout_ns
     }
     timespec until = {};
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until = to_timespec(until.tv_sec * 1'000'000'000LL + until.tv_nsec + std::max<std::int64_t>(timeout_ns, 0));
+    until = to_timespec(until.tv_sec * 1'000'000'000LL + until.tv_nsec +
+                        std::max<std::int64_t>(timeout_ns, 0));
     const long result = ::syscall(SYS_futex_waitv, entries, count, 0,
                                   timeout_ns < 0 ? nullptr : &until, CLOCK_MONOTONIC);
     if (result >= 0 || errno != ENOSYS) return;

@@ -24,7 +24,8 @@ class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
   // Copies share no text, as those of std::runtime_error do, so that one thread may throw an error
-  // that another keeps, also in the eyes of a race detector that cannot see into the standard library.
+  // that another keeps, also in the eyes of a race detector that cannot see into the standard
+  // library.
   Error(const Error& other) : Error(other.code_, std::string(other.what())) {}
   Error& operator=(const Error& other) {
     std::runtime_error::operator=(std::runtime_error(std::string(other.what())));
@@ -53,8 +54,9 @@ std::string errno_text(int error_number);
 #ifdef NDEBUG
 #define CATENARY_ASSERT(condition) static_cast<void>(0)
 #else
-#define CATENARY_ASSERT(condition) \
-  ((condition) ? static_cast<void>(0) : ::catenary::assertion_failed(#condition, __FILE__, __LINE__))
+#define CATENARY_ASSERT(condition)    \
+  ((condition) ? static_cast<void>(0) \
+               : ::catenary::assertion_failed(#condition, __FILE__, __LINE__))
 #endif
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line) noexcept;
 

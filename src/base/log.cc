@@ -35,7 +35,13 @@ constexpr SubsystemName kSubsystems[] = {
     {"TUNING", static_cast<unsigned>(Subsystem::kTuning)},
     {"ALL", kAll},
     // Parts of NCCL that have no counterpart here: known names, so not a mistake, but empty.
-    {"GRAPH", 0}, {"PROXY", 0}, {"NVLS", 0}, {"REG", 0}, {"PROFILE", 0}, {"RAS", 0}, {"ALLOC_HOST", 0},
+    {"GRAPH", 0},
+    {"PROXY", 0},
+    {"NVLS", 0},
+    {"REG", 0},
+    {"PROFILE", 0},
+    {"RAS", 0},
+    {"ALLOC_HOST", 0},
 };
 constexpr unsigned kDefaultSubsystems = static_cast<unsigned>(Subsystem::kInit) |
                                         static_cast<unsigned>(Subsystem::kBootstrap) |
@@ -47,8 +53,10 @@ LogLevel parse_level(const std::string& text) {
     if (strcasecmp(text.c_str(), kNames[i]) == 0) return static_cast<LogLevel>(i);
   }
   if (!text.empty()) {
-    std::fprintf(stderr, "catenary: NCCL_DEBUG=%s is none of NONE, VERSION, WARN, INFO, ABORT, TRACE; "
-                         "logging nothing\n", text.c_str());
+    std::fprintf(stderr,
+                 "catenary: NCCL_DEBUG=%s is none of NONE, VERSION, WARN, INFO, ABORT, TRACE; "
+                 "logging nothing\n",
+                 text.c_str());
   }
   return LogLevel::kNone;
 }
@@ -67,7 +75,9 @@ unsigned parse_subsystems(std::string text) {
       mask |= entry.bits;
       known = true;
     }
-    if (!known) std::fprintf(stderr, "catenary: NCCL_DEBUG_SUBSYS: no subsystem is called %s\n", word.c_str());
+    if (!known)
+      std::fprintf(stderr, "catenary: NCCL_DEBUG_SUBSYS: no subsystem is called %s\n",
+                   word.c_str());
     at = comma + 1;
   }
   return exclude ? ~mask : mask;
@@ -123,7 +133,8 @@ struct Log {
       std::setvbuf(opened, nullptr, _IOLBF, 0);
       file = opened;
     } else {
-      std::fprintf(stderr, "catenary: NCCL_DEBUG_FILE: cannot write %s: %s; logging to standard output\n",
+      std::fprintf(stderr,
+                   "catenary: NCCL_DEBUG_FILE: cannot write %s: %s; logging to standard output\n",
                    path.c_str(), errno_text(errno).c_str());
     }
   }
@@ -133,7 +144,8 @@ struct Log {
     for (const std::string& problem : Config::process().problems) {
       std::fprintf(stderr, "catenary: %s\n", problem.c_str());
     }
-    if (level < LogLevel::kInfo || (subsystems & static_cast<unsigned>(Subsystem::kEnv)) == 0) return;
+    if (level < LogLevel::kInfo || (subsystems & static_cast<unsigned>(Subsystem::kEnv)) == 0)
+      return;
     for (const std::string& setting : Config::process().settings) {
       write(prefix(-1) + "NCCL INFO " + setting + "\n");
     }
@@ -190,7 +202,8 @@ void log_warn(const char* file, int line, const char* function, const std::strin
 }
 
 void log_notice(int device, const std::string& message) {
-  if (the_log().level >= LogLevel::kWarn) the_log().write(prefix(device) + "NCCL WARN " + message + "\n");
+  if (the_log().level >= LogLevel::kWarn)
+    the_log().write(prefix(device) + "NCCL WARN " + message + "\n");
 }
 
 const char* last_error_text() {

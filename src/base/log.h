@@ -40,8 +40,8 @@ void log_warn(const char* file, int line, const char* function, const std::strin
 // Prints one line at WARN and above, without making it the last error.
 void log_notice(int device, const std::string& message);
 
-// The text of the newest warning of the process, "" before the first. A copy of the calling thread's
-// own, valid until that thread asks again: a watchdog may read while others fail.
+// The text of the newest warning of the process, "" before the first. A copy of the calling
+// thread's own, valid until that thread asks again: a watchdog may read while others fail.
 const char* last_error_text();
 
 }  // namespace catenary

@@ -18,7 +18,9 @@ std::byte* map_or_throw(std::size_t bytes, int flags, int fd, std::uint64_t offs
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, fd, static_cast<off_t>(offset));
   if (base == MAP_FAILED) {
     throw_system_error(format("cannot map %zu bytes of memory (see ulimit -v and the memory "
-                              "limit of the container)", bytes), errno);
+                              "limit of the container)",
+                              bytes),
+                       errno);
   }
   return static_cast<std::byte*>(base);
 }

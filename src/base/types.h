@@ -57,8 +57,8 @@ constexpr std::size_t element_bytes(DataType type) {
 constexpr bool is_integer(DataType type) { return type <= DataType::kUint64; }
 
 constexpr std::string_view name_of(DataType type) {
-  constexpr std::string_view kNames[] = {"int8",   "uint8", "int32",  "uint32",   "int64",  "uint64",
-                                         "half",   "float", "double", "bfloat16", "f8e4m3", "f8e5m2"};
+  constexpr std::string_view kNames[] = {"int8", "uint8", "int32",  "uint32",   "int64",  "uint64",
+                                         "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2"};
   return kNames[static_cast<int>(type)];
 }
 

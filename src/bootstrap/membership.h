@@ -48,6 +48,8 @@ class Membership {
   // The first fault known: a rank that died, or what a rank reported. Costs one recv() that does
   // not wait; may be called every millisecond.
   std::optional<Error> poll() { return line_.poll(); }
+  // Whether a rank is known to have said goodbye. That is no fault, unless somebody waits for it.
+  bool has_left(int rank) { return line_.has_left(rank); }
   // Makes `error` the fault of every rank that knows of none, this one included.
   void report(const Error& error) noexcept { line_.report(error); }
   // Goodbye: from now on this rank's silence, or its process's end, is no death.

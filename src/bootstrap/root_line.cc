@@ -101,6 +101,11 @@ std::optional<Error> RootLine::poll() {
   return fault_;
 }
 
+bool RootLine::has_left(int rank) {
+  const std::lock_guard lock(mutex_);
+  return left_ranks_.contains(rank);
+}
+
 void RootLine::report(const Error& error) {
   const std::lock_guard lock(mutex_);
   report_locked(error);
@@ -185,8 +190,10 @@ bool RootLine::accept(const Frame& frame) {
     }
     case MessageType::kLeft: {
       const auto message = LeftMessage::parse(frame.payload);
-      if (message) root_ranks_.erase(message->rank);
-      return message.has_value();
+      if (!message) return false;
+      root_ranks_.erase(message->rank);
+      left_ranks_.insert(message->rank);
+      return true;
     }
     case MessageType::kGoodbye: return said_goodbye_ = true;
     case MessageType::kJoin:

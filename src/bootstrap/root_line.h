@@ -35,6 +35,7 @@ class RootLine {
 
   void send(const Frame& frame);
   std::optional<Error> poll();
+  bool has_left(int rank);
   void report(const Error& error);
   void goodbye() noexcept;
 
@@ -67,6 +68,7 @@ class RootLine {
   bool fault_is_shared_ = false;  // the others know it, or learn it from the root
   ProcessName root_;
   std::set<int> root_ranks_;  // of the root's process, and still there
+  std::set<int> left_ranks_;
   std::optional<WelcomeMessage> welcome_;
   std::uint32_t round_ = 0;
   std::vector<Bytes> parts_;

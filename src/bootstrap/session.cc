@@ -142,9 +142,9 @@ void Session::leave(int rank) {
     fail(ErrorCode::kRemote,
          name(rank) + " left the communicator, but others still exchange with it");
   }
+  tell_all(LeftMessage{rank}.encode());
   if (!member.with_root) return;
   std::erase(root_ranks_, rank);
-  tell_all(LeftMessage{rank}.encode());
   member.channel->send(Frame{MessageType::kGoodbye, {}});
 }
 

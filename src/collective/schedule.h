@@ -1,12 +1,13 @@
 // A collective algorithm is a value: for one rank, a list of steps over chunks. No I/O, no time, no
 // bytes; pure functions make it, and the same value is executed, checked, timed and drawn.
 //
-// A step takes a chunk from a peer, or from `src`, or from both (then it reduces the two), and keeps
-// the result in `dst`, passes it on to a peer, or both. Rules that the checker enforces:
+// A step takes a chunk from a peer, or from `src`, or from both (then it reduces the two), and
+// keeps the result in `dst`, passes it on to a peer, or both. Rules that the checker enforces:
 //
 //   * Between two ranks, messages arrive in the order sent; each send pairs with one receive.
 //   * Steps run in order. A step that waits for a peer holds back the steps after it.
-//   * A reduction that writes `output` is complete: it holds every rank's contribution once. Partial
+//   * A reduction that writes `output` is complete: it holds every rank's contribution once.
+//   Partial
 //     results go to scratch or on to a peer. (Integer averages divide where this happens.)
 //   * Scratch only carries a fold: consecutive steps that each receive and reduce into the same
 //     scratch chunk, the last one into its real destination. The engine serves a fold with one

@@ -8,9 +8,9 @@
 namespace catenary {
 namespace {
 
-// Where the times of two algorithms cross depends on the machine. These were seen between 2 to 8 ranks
-// that share two cores; to move one, run the benchmark with either algorithm forced (CATENARY_ALGO)
-// and compare the times around it.
+// Where the times of two algorithms cross depends on the machine. These were seen between 2 to 8
+// ranks that share two cores; to move one, run the benchmark with either algorithm forced
+// (CATENARY_ALGO) and compare the times around it.
 
 // One shot writes nranks^2 times the bytes in all, so it is that product that must be small.
 constexpr std::size_t kOneShotTotalBytes = 256 * 1024;
@@ -38,8 +38,7 @@ std::string_view best_name(Collective collective, std::size_t bytes, int nranks,
   const auto ranks = static_cast<std::size_t>(nranks);
   switch (collective) {
     case Collective::kAllReduce:
-      if (nranks <= kMostDirectRanks &&
-          bytes <= kOneShotTotalBytes / (ranks * ranks)) {
+      if (nranks <= kMostDirectRanks && bytes <= kOneShotTotalBytes / (ranks * ranks)) {
         return "one_shot";
       }
       return goes_direct(bytes, kDirectBytes, nranks, machine) ? "direct" : "ring";

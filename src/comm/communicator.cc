@@ -85,9 +85,10 @@ void Communicator::join(const UniqueId& id, const TransportFactory& transports) 
 
 void Communicator::meet(const UniqueId& id, const TransportFactory& transports) {
   const Wait wait = wait_until_timeout();
-  log_info(Subsystem::kInit, device_.ordinal(),
-           format("[Rank %d] ncclCommInitRankConfig comm %p rank %d nranks %d cudaDev %d - Init START",
-                  rank_, static_cast<void*>(this), rank_, nranks_, device_.ordinal()));
+  log_info(
+      Subsystem::kInit, device_.ordinal(),
+      format("[Rank %d] ncclCommInitRankConfig comm %p rank %d nranks %d cudaDev %d - Init START",
+             rank_, static_cast<void*>(this), rank_, nranks_, device_.ordinal()));
   auto membership = std::make_unique<Membership>(id, rank_, nranks_, wait, config_);
   const TransportContext context = transport_context(*membership, slice_bytes_, config_);
   auto links = std::make_unique<LinkTable>(transports(context), *membership, wait);
@@ -108,10 +109,13 @@ void Communicator::meet(const UniqueId& id, const TransportFactory& transports) 
   membership_ = std::move(membership);
   stall_watch_.emplace(rank_, *links_, config_.stall_report_s);
   joined_.store(true, std::memory_order_release);
-  log_info(Subsystem::kInit, device_.ordinal(),
-           format("[Rank %d] ncclCommInitRankConfig comm %p rank %d nranks %d cudaDev %d commId 0x%llx - "
-                  "Init COMPLETE", rank_, static_cast<void*>(this), rank_, nranks_, device_.ordinal(),
-                  static_cast<unsigned long long>(membership_->session())));
+  log_info(
+      Subsystem::kInit, device_.ordinal(),
+      format(
+          "[Rank %d] ncclCommInitRankConfig comm %p rank %d nranks %d cudaDev %d commId 0x%llx - "
+          "Init COMPLETE",
+          rank_, static_cast<void*>(this), rank_, nranks_, device_.ordinal(),
+          static_cast<unsigned long long>(membership_->session())));
 }
 
 Wait Communicator::wait_until_timeout() const {
@@ -134,9 +138,10 @@ void Communicator::check(std::span<const OperationRequest> requests) {
     if (request.kind == Collective::kRecv) ++receives;
   }
   if (sends == receives) return;
-  throw_error(ErrorCode::kInvalidUsage, "Trying to %s without a matching %s in the same group (rank %d)",
-              sends > receives ? "send to self" : "recv from self", sends > receives ? "recv" : "send",
-              rank_);
+  throw_error(ErrorCode::kInvalidUsage,
+              "Trying to %s without a matching %s in the same group (rank %d)",
+              sends > receives ? "send to self" : "recv from self",
+              sends > receives ? "recv" : "send", rank_);
 }
 
 void Communicator::submit(std::span<const OperationRequest> requests) {
@@ -146,7 +151,8 @@ void Communicator::submit(std::span<const OperationRequest> requests) {
   TaskPtr task(run.release());
   {
     const std::lock_guard lock(issue_mutex_);
-    // What can fail is done before the first turn is taken: a turn that nobody uses blocks the rest.
+    // What can fail is done before the first turn is taken: a turn that nobody uses blocks the
+    // rest.
     if (requests.size() > 1) {
       for (const OperationRequest& request : requests) find_plan(request);
     }
@@ -159,8 +165,8 @@ void Communicator::submit(std::span<const OperationRequest> requests) {
   enqueue(requests, std::move(task));
 }
 
-// A stream of each group member waits for the whole group, before and after, as if the group had been
-// posted on every one of them.
+// A stream of each group member waits for the whole group, before and after, as if the group had
+// been posted on every one of them.
 void Communicator::enqueue(std::span<const OperationRequest> requests, TaskPtr task) {
   Stream& main = *requests.front().stream;
   std::vector<Stream*> others;
@@ -245,10 +251,11 @@ void Communicator::wait_idle() {
 void Communicator::abort() noexcept {
   aborted_.store(true, std::memory_order_release);
   const bool busy = in_flight_.load(std::memory_order_acquire) > 0;
-  // Peers that wait for our part would wait for ever; those that do not need us must not be disturbed.
+  // Peers that wait for our part would wait for ever; those that do not need us must not be
+  // disturbed.
   fail(Error(ErrorCode::kRemote, format("rank %d aborted the communicator", rank_)), busy);
-  // What runs now sees the failure and ends; what is queued behind a user's function ends when its turn
-  // comes, without touching the user's buffers, and need not be waited for.
+  // What runs now sees the failure and ends; what is queued behind a user's function ends when its
+  // turn comes, without touching the user's buffers, and need not be waited for.
   drive_until(device_, [this] { return in_flight_.load(std::memory_order_acquire) == 0; },
               {Deadline::after_ms(kAbortWait_ms), nullptr});
   leave();
@@ -260,8 +267,8 @@ void Communicator::leave() noexcept {
   device_.quiesce_doorbells();
 }
 
-// None once failed: what is still queued then ends when its turn comes, perhaps after the others have
-// let go of this communicator, so nobody may sleep on a bell that goes with it.
+// None once failed: what is still queued then ends when its turn comes, perhaps after the others
+// have let go of this communicator, so nobody may sleep on a bell that goes with it.
 std::span<Doorbell* const> Communicator::doorbells() {
   if (failed_.load(std::memory_order_acquire)) return {};
   return doorbells_;
@@ -287,11 +294,17 @@ void Communicator::check_peers(const GroupRun& run) {
   if (stall_watch_->is_due(moves_, now_ns())) look_for_disagreement(run);
 }
 
-// Nothing moved for long. Ranks that run different operations wait for each other on different links,
-// and the opening of what a peer runs instead lies unread on one of ours.
+// Nothing moved for long. Ranks that run different operations wait for each other on different
+// links, and the opening of what a peer runs instead lies unread on one of ours.
 void Communicator::look_for_disagreement(const GroupRun& run) {
   const ScheduleRun* waiting = run.waiting_run();
   if (waiting == nullptr) return;
+  const int late = waiting->waits_for();
+  if (late != kNobody && membership_->has_left(late)) {
+    throw_error(ErrorCode::kRemote,
+                "rank %d has left the communicator, but rank %d waits for it in %s", late, rank_,
+                describe(waiting->spec().descriptor).c_str());
+  }
   const std::lock_guard lock(issue_mutex_);
   for (int peer = 0; peer < nranks_; ++peer) {
     if (collective_turn_.idle()) {
@@ -317,8 +330,8 @@ void Communicator::run_failed(const std::exception& error) noexcept {
   fail(known != nullptr ? cause_of(*known) : Error(ErrorCode::kInternal, error.what()), true);
 }
 
-// A connection may be lost because a third rank died, and the other end heard of it and gave up before
-// we did. Who it was the control plane knows, or will know in a moment.
+// A connection may be lost because a third rank died, and the other end heard of it and gave up
+// before we did. Who it was the control plane knows, or will know in a moment.
 Error Communicator::cause_of(const Error& error) {
   if (error.code() != ErrorCode::kRemote || !joined()) return error;
   const Deadline deadline = Deadline::after_ms(kNewsWait_ms);

@@ -3,8 +3,8 @@
 // Threads: submit() and the queries from any thread, but the calls of all ranks must agree on one
 // order; abort() and failure() from any thread at any time, also while others wait. Waiting: join()
 // waits for all ranks, wait_idle() for this rank's operations; submit() does not wait. Owner: the
-// handle of the C boundary, and each operation in flight. Failure: calls throw Error; what fails later
-// becomes the one failure of the communicator, which every later call throws.
+// handle of the C boundary, and each operation in flight. Failure: calls throw Error; what fails
+// later becomes the one failure of the communicator, which every later call throws.
 #pragma once
 
 #include <atomic>
@@ -106,7 +106,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   // Constant after join().
   std::unique_ptr<Membership> membership_;
   std::unique_ptr<LinkTable> links_;
-  std::vector<Transport*> polled_;  // transports whose links nobody rings for
+  std::vector<Transport*> polled_;    // transports whose links nobody rings for
   std::vector<Doorbell*> doorbells_;  // empty if there is anything to poll
   std::atomic<bool> joined_{false};
 

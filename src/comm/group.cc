@@ -37,7 +37,8 @@ void Group::note_error(const Error& error) {
 Group::Contents Group::close() {
   if (depth_ == 0) throw_error(ErrorCode::kInvalidUsage, "ncclGroupEnd: not in a group call.");
   if (--depth_ > 0) return {};
-  return {std::exchange(first_error_, std::nullopt), std::exchange(members_, {}), std::exchange(jobs_, {})};
+  return {std::exchange(first_error_, std::nullopt), std::exchange(members_, {}),
+          std::exchange(jobs_, {})};
 }
 
 Group::Outcome Group::end() {
@@ -67,7 +68,8 @@ Group::Outcome Group::run_jobs(std::vector<Job> jobs) {
     } else {
       // The last one runs in this thread, when it is waited for.
       const bool last = &job == &jobs.back();
-      waiting.push_back(std::async(last ? std::launch::deferred : std::launch::async, std::move(job.run)));
+      waiting.push_back(
+          std::async(last ? std::launch::deferred : std::launch::async, std::move(job.run)));
     }
   }
   for (auto job = waiting.rbegin(); job != waiting.rend(); ++job) job->wait();

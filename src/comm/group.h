@@ -1,11 +1,11 @@
 // Group: what a thread has called between ncclGroupStart and ncclGroupEnd.
 //
-// The depth, the operations and the first error belong to the calling thread, as the interface wants
-// it; this is one of the two places with thread-local state (the other is the current device).
-// Threads: each its own group. Waiting: end() waits for the jobs of blocking communicators (joining,
-// splitting), which run side by side, and for nothing else. Failure: an error noted in a group, or
-// operations of one of its communicators that cannot go together, end all of it: nothing is
-// submitted, and end() throws that first error.
+// The depth, the operations and the first error belong to the calling thread, as the interface
+// wants it; this is one of the two places with thread-local state (the other is the current
+// device). Threads: each its own group. Waiting: end() waits for the jobs of blocking communicators
+// (joining, splitting), which run side by side, and for nothing else. Failure: an error noted in a
+// group, or operations of one of its communicators that cannot go together, end all of it: nothing
+// is submitted, and end() throws that first error.
 #pragma once
 
 #include <functional>

@@ -12,7 +12,8 @@
 
 namespace catenary {
 
-// A reduction in terms of kernels: what combines, what scales on the way in, what divides at the end.
+// A reduction in terms of kernels: what combines, what scales on the way in, what divides at the
+// end.
 struct ResolvedReduction {
   Reduction name = Reduction::kNone;
   ReduceOp op = ReduceOp::kSum;

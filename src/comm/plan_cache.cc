@@ -14,7 +14,8 @@ PlanCache::PlanCache(int rank, int nranks, LinkTable& links, const MachineFacts&
 const PlanCache::Entry& PlanCache::find(Collective kind, std::size_t bytes, int root, bool scaled) {
   const Algorithm& algorithm = select(kind, bytes, nranks_, machine_, forced_);
   for (const auto& entry : entries_) {
-    if (entry->algorithm == &algorithm && entry->root == root && entry->scaled == scaled) return *entry;
+    if (entry->algorithm == &algorithm && entry->root == root && entry->scaled == scaled)
+      return *entry;
   }
   const bool point_to_point = kind == Collective::kSend || kind == Collective::kRecv;
   const Channel channel = point_to_point ? Channel::kPointToPoint : Channel::kCollective;

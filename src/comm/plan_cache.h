@@ -17,9 +17,10 @@ namespace catenary {
 
 class PlanCache {
  public:
-  // `forced`: the one algorithm to use where it can, or "". Throws kInvalidArgument for a name that no
-  // algorithm has.
-  PlanCache(int rank, int nranks, LinkTable& links, const MachineFacts& machine, std::string forced);
+  // `forced`: the one algorithm to use where it can, or "". Throws kInvalidArgument for a name that
+  // no algorithm has.
+  PlanCache(int rank, int nranks, LinkTable& links, const MachineFacts& machine,
+            std::string forced);
 
   struct Entry {
     const Algorithm* algorithm;

@@ -25,9 +25,11 @@ void Reductions::destroy(int value) {
   const std::lock_guard lock(mutex_);
   const std::size_t slot = slot_of(value);
   if (slot >= user_ops_.size() || !user_ops_[slot].alive) {
-    throw_error(ErrorCode::kInvalidArgument,
-                "ncclRedOpDestroy : operator %d is not one that ncclRedOpCreatePreMulSum made for this "
-                "communicator", value);
+    throw_error(
+        ErrorCode::kInvalidArgument,
+        "ncclRedOpDestroy : operator %d is not one that ncclRedOpCreatePreMulSum made for this "
+        "communicator",
+        value);
   }
   user_ops_[slot].alive = false;
 }
@@ -48,16 +50,17 @@ ResolvedReduction Reductions::resolve(int value, DataType type) const {
   }
   const UserOp& user_op = user_ops_[slot];
   if (user_op.type != type) {
-    throw_error(ErrorCode::kInvalidArgument,
-                "Data type supplied to user-created ncclRedOp_t does not match type given to reduction "
-                "operation (%s, made for %s)", std::string(name_of(type)).c_str(),
-                std::string(name_of(user_op.type)).c_str());
+    throw_error(
+        ErrorCode::kInvalidArgument,
+        "Data type supplied to user-created ncclRedOp_t does not match type given to reduction "
+        "operation (%s, made for %s)",
+        std::string(name_of(type)).c_str(), std::string(name_of(user_op.type)).c_str());
   }
   return {Reduction::kPreMulSum, ReduceOp::kSum, user_op.scaling, 1};
 }
 
-// As NCCL defines it: integers are summed and then divided, floats are multiplied by 1/n, rounded to
-// the type, and then summed.
+// As NCCL defines it: integers are summed and then divided, floats are multiplied by 1/n, rounded
+// to the type, and then summed.
 ResolvedReduction Reductions::average(DataType type) const {
   ResolvedReduction resolved{Reduction::kAvg, ReduceOp::kSum, {}, 1};
   if (nranks_ == 1) return resolved;

@@ -54,8 +54,8 @@ std::shared_ptr<Communicator> split(Communicator& parent, int color, int key,
   }
   const std::vector<int> members =
       color == kNoColor ? std::vector<int>{} : members_of(color, choices);
-  // The first member is where the others meet, at an address of its own and not at NCCL_COMM_ID, which
-  // is the parent's. Everyone takes part in the exchange of ids.
+  // The first member is where the others meet, at an address of its own and not at NCCL_COMM_ID,
+  // which is the parent's. Everyone takes part in the exchange of ids.
   Config own_address = config;
   own_address.comm_id.clear();
   const bool leads = !members.empty() && members.front() == parent.rank();
@@ -65,9 +65,9 @@ std::shared_ptr<Communicator> split(Communicator& parent, int color, int key,
   const int leader = members.front();
   const auto id = from_bytes<UniqueId>(ids[static_cast<std::size_t>(leader)], leader);
   const auto place = std::find(members.begin(), members.end(), parent.rank());
-  auto communicator = std::make_shared<Communicator>(
-      static_cast<int>(place - members.begin()), static_cast<int>(members.size()), parent.device(), options,
-      config);
+  auto communicator = std::make_shared<Communicator>(static_cast<int>(place - members.begin()),
+                                                     static_cast<int>(members.size()),
+                                                     parent.device(), options, config);
   communicator->join(id, transports);
   return communicator;
 }

@@ -1,7 +1,7 @@
 // Split: making a communicator of some ranks of another one.
 //
-// Collective over the parent: every rank calls, ranks of no color too. Waits for all of the parent's
-// ranks and then for those of the same color. Failure: throws Error.
+// Collective over the parent: every rank calls, ranks of no color too. Waits for all of the
+// parent's ranks and then for those of the same color. Failure: throws Error.
 #pragma once
 
 #include <memory>

@@ -24,10 +24,11 @@ void StallWatch::check_unread(const ScheduleRun& waiting, int peer, Channel chan
   Descriptor theirs;
   if (message.size() < sizeof theirs) return;
   std::memcpy(&theirs, message.data(), sizeof theirs);
-  throw_error(ErrorCode::kInvalidUsage,
-              "ranks do not agree: rank %d waits in %s, but rank %d has issued %s, which rank %d has not; "
-              "every rank must issue the same operations in the same order", rank_,
-              describe(waiting.spec().descriptor).c_str(), peer, describe(theirs).c_str(), rank_);
+  throw_error(
+      ErrorCode::kInvalidUsage,
+      "ranks do not agree: rank %d waits in %s, but rank %d has issued %s, which rank %d has not; "
+      "every rank must issue the same operations in the same order",
+      rank_, describe(waiting.spec().descriptor).c_str(), peer, describe(theirs).c_str(), rank_);
 }
 
 void StallWatch::check_opening(const ScheduleRun& waiting, int peer) {
@@ -39,15 +40,17 @@ void StallWatch::check_opening(const ScheduleRun& waiting, int peer) {
   const Descriptor& mine = waiting.spec().descriptor;
   if (theirs.sequence != mine.sequence || matches(mine, theirs)) return;
   throw_error(ErrorCode::kInvalidUsage,
-              "ranks do not agree: rank %d waits in %s, but rank %d runs %s; every rank must issue the same "
-              "operations in the same order", rank_, describe(mine).c_str(), peer, describe(theirs).c_str());
+              "ranks do not agree: rank %d waits in %s, but rank %d runs %s; every rank must issue "
+              "the same "
+              "operations in the same order",
+              rank_, describe(mine).c_str(), peer, describe(theirs).c_str());
 }
 
 void StallWatch::tell(const ScheduleRun& waiting) {
   if (told_) return;
   told_ = true;
-  log_notice(-1, format("rank %d has waited for rank %d for %lld s in %s", rank_, waiting.waits_for(),
-                        static_cast<long long>(patience_ns_ / 1'000'000'000),
+  log_notice(-1, format("rank %d has waited for rank %d for %lld s in %s", rank_,
+                        waiting.waits_for(), static_cast<long long>(patience_ns_ / 1'000'000'000),
                         describe(waiting.spec().descriptor).c_str()));
 }
 

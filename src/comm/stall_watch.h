@@ -1,11 +1,11 @@
 // StallWatch: what a rank looks at when nothing of its communicator has moved for a while.
 //
-// A peer that is merely late is no error, however late; it is named in the log. But if the opening of
-// another operation lies unread on one of our links, then its sender runs something that we have not
-// issued, while we wait in something else: the ranks do not issue the same operations in the same
-// order, and would wait for ever. That is an error on every rank. So is an opening that differs from
-// our own operation of the same number, on a link that we do not look at because we take, say, another
-// rank for the root.
+// A peer that is merely late is no error, however late; it is named in the log. But if the opening
+// of another operation lies unread on one of our links, then its sender runs something that we have
+// not issued, while we wait in something else: the ranks do not issue the same operations in the
+// same order, and would wait for ever. That is an error on every rank. So is an opening that
+// differs from our own operation of the same number, on a link that we do not look at because we
+// take, say, another rank for the root.
 //
 // Threads: the driver. Nothing waits. Failure: check_x throws kInvalidUsage.
 #pragma once
@@ -27,8 +27,8 @@ class StallWatch {
   bool is_due(std::uint64_t moves, std::int64_t now_ns);
   // Throws if a message lies on the link from `peer`, from which we have issued nothing to receive.
   void check_unread(const ScheduleRun& waiting, int peer, Channel channel);
-  // The same for the collective that we wait in, of which nothing was taken from `peer` yet: throws if
-  // the opening that lies there has its number, but is not of it.
+  // The same for the collective that we wait in, of which nothing was taken from `peer` yet: throws
+  // if the opening that lies there has its number, but is not of it.
   void check_opening(const ScheduleRun& waiting, int peer);
   // Logs who is waited for, once a stall.
   void tell(const ScheduleRun& waiting);

@@ -272,8 +272,8 @@ bool Executor::drive_until(const Condition& condition, const Wait& wait) {
   }
 }
 
-// The driver thread's turn: until there is nothing to do, or somebody waits for it himself, or comes by
-// with more work and so drives without waiting.
+// The driver thread's turn: until there is nothing to do, or somebody waits for it himself, or
+// comes by with more work and so drives without waiting.
 void Executor::drive_unwatched() {
   const auto stop = [this, seen = visits()] {
     return !unwatched() || visits() != seen || process_exiting();

@@ -24,9 +24,9 @@ struct WaitPolicy {
 
   // Just enough to let the others pass by.
   static constexpr WaitPolicy lean() noexcept { return {0, 50}; }
-  // With a core per rank, some 200 us: a pause takes about 25 ns and a yield about 0.5 us. The pauses
-  // are few even then: the system may have put two ranks on one core while another one idles, and
-  // every pause then keeps away the very rank that is waited for.
+  // With a core per rank, some 200 us: a pause takes about 25 ns and a yield about 0.5 us. The
+  // pauses are few even then: the system may have put two ranks on one core while another one
+  // idles, and every pause then keeps away the very rank that is waited for.
   static constexpr WaitPolicy for_ranks(int ranks, int cores) noexcept {
     return ranks > cores ? lean() : WaitPolicy{100, 400};
   }

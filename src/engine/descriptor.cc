@@ -15,10 +15,12 @@ std::string describe(const Descriptor& descriptor) {
                      static_cast<int>(descriptor.type) < kDataTypeCount &&
                      descriptor.reduction <= Reduction::kNone;
   if (!known) return "an operation that this version does not know";
-  std::string text = format("%s number %u (count %llu, %s", std::string(name_of(descriptor.kind)).c_str(),
-                            descriptor.sequence, static_cast<unsigned long long>(descriptor.count),
-                            std::string(name_of(descriptor.type)).c_str());
-  if (descriptor.reduction != Reduction::kNone) text += ", " + std::string(name_of(descriptor.reduction));
+  std::string text =
+      format("%s number %u (count %llu, %s", std::string(name_of(descriptor.kind)).c_str(),
+             descriptor.sequence, static_cast<unsigned long long>(descriptor.count),
+             std::string(name_of(descriptor.type)).c_str());
+  if (descriptor.reduction != Reduction::kNone)
+    text += ", " + std::string(name_of(descriptor.reduction));
   switch (descriptor.kind) {
     case Collective::kBroadcast:
     case Collective::kReduce:

@@ -1,5 +1,6 @@
-// Descriptor: what an operation is, in the few bytes that travel with the first message on each link
-// so that ranks which do not agree find out instead of hanging. A value; no threads, no waiting.
+// Descriptor: what an operation is, in the few bytes that travel with the first message on each
+// link so that ranks which do not agree find out instead of hanging. A value; no threads, no
+// waiting.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// GroupRun: the operations of one communicator that were submitted together, as one task of a stream.
+// GroupRun: the operations of one communicator that were submitted together, as one task of a
+// stream.
 //
 // Its runs advance side by side, so that sends and receives of a group never wait for each other's
 // order. What must keep an order has turns: collectives of a communicator go one after the other in

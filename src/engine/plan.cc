@@ -39,7 +39,8 @@ class Compiler {
     if (std::none_of(steps_.begin(), steps_.end(), takes_own)) return;
     for (const Step& step : steps_) {
       if (step.send_to != rank_) continue;
-      const bool plain = !scaled_ && step.recv_from == kNobody && step.src.buffer == Buffer::kInput && !step.dst;
+      const bool plain =
+          !scaled_ && step.recv_from == kNobody && step.src.buffer == Buffer::kInput && !step.dst;
       if (!plain || own_input_) {
         own_messages_ = false;
         return;
@@ -68,7 +69,8 @@ class Compiler {
       if (at == steps_.size()) throw Error(ErrorCode::kInternal, "a schedule leaves a fold open");
       const Step& step = steps_[at];
       const bool well_formed = step.recv_from != kNobody && (first || step.src == carried);
-      if (!well_formed) throw Error(ErrorCode::kInternal, "a schedule uses scratch outside of a fold");
+      if (!well_formed)
+        throw Error(ErrorCode::kInternal, "a schedule uses scratch outside of a fold");
       add_fold_source(step.recv_from);
       if (step.dst == carried) continue;
       planned.fold_count = static_cast<int>(plan_.fold_sources.size()) - planned.fold_first;

@@ -1,9 +1,10 @@
 // Plan: a schedule compiled for one rank against its links, ready to run any number of times.
 //
 // Compiling resolves each step's links, marks the first message on every link (it opens with the
-// operation's descriptor), joins the steps of a fold into one, and drops messages of a rank to itself
-// where the input can be read in place. A value that points to links; it knows no buffers and no
-// counts. Threads: made under the communicator's issue lock, read-only afterwards. Nothing waits.
+// operation's descriptor), joins the steps of a fold into one, and drops messages of a rank to
+// itself where the input can be read in place. A value that points to links; it knows no buffers
+// and no counts. Threads: made under the communicator's issue lock, read-only afterwards. Nothing
+// waits.
 #pragma once
 
 #include <vector>

@@ -41,8 +41,8 @@ Task::Progress ScheduleRun::advance() {
       slice_ = 0;
     }
   }
-  // A transport that stages what it sends needs polling until it has left, and who polls once this is
-  // over?
+  // A transport that stages what it sends needs polling until it has left, and who polls once this
+  // is over?
   for (const PlannedStep& step : spec_.plan->steps) {
     if (step.send == nullptr || step.send->try_flush()) continue;
     waits_for_ = step.send_to;
@@ -166,8 +166,8 @@ ByteView ScheduleRun::peek(RecvLink& link, int peer, bool opening, std::size_t b
     skip = opening_bytes(bytes);
   }
   if (message.size() != skip + bytes) {
-    throw_error(ErrorCode::kRemote, "rank %d sent %zu bytes to rank %d where %zu belong to %s", peer,
-                message.size(), spec_.rank, skip + bytes, describe(spec_.descriptor).c_str());
+    throw_error(ErrorCode::kRemote, "rank %d sent %zu bytes to rank %d where %zu belong to %s",
+                peer, message.size(), spec_.rank, skip + bytes, describe(spec_.descriptor).c_str());
   }
   return {message.data() + skip, bytes};
 }
@@ -190,10 +190,11 @@ void ScheduleRun::check_opening(ByteView message, int peer) const {
     std::memcpy(&theirs, message.data(), sizeof theirs);
     if (matches(spec_.descriptor, theirs)) return;
   }
-  throw_error(ErrorCode::kInvalidUsage,
-              "ranks do not agree: rank %d runs %s, but rank %d runs %s; every rank must issue the same "
-              "operations in the same order", spec_.rank, describe(spec_.descriptor).c_str(), peer,
-              describe(theirs).c_str());
+  throw_error(
+      ErrorCode::kInvalidUsage,
+      "ranks do not agree: rank %d runs %s, but rank %d runs %s; every rank must issue the same "
+      "operations in the same order",
+      spec_.rank, describe(spec_.descriptor).c_str(), peer, describe(theirs).c_str());
 }
 
 const std::byte* ScheduleRun::source(const Chunk& chunk, const Slice& slice) const {
@@ -204,13 +205,15 @@ const std::byte* ScheduleRun::source(const Chunk& chunk, const Slice& slice) con
 
 std::byte* ScheduleRun::target(const Chunk& chunk, const Slice& slice) const {
   if (!chunk) return nullptr;
-  return spec_.output + spec_.slicing.part(chunk.index, pass_).offset * element_bytes_ + slice.offset;
+  return spec_.output + spec_.slicing.part(chunk.index, pass_).offset * element_bytes_ +
+         slice.offset;
 }
 
 // The heart: what one slice does to bytes. `received` and `own` are operands (either may be null),
 // `kept` and `passed_on` are places for the result (either may be null).
 void ScheduleRun::apply(const PlannedStep& step, const std::byte* received, const std::byte* own,
-                        bool own_is_input, std::byte* kept, std::byte* passed_on, std::size_t bytes) {
+                        bool own_is_input, std::byte* kept, std::byte* passed_on,
+                        std::size_t bytes) {
   const bool scale_own = scaled_ && own_is_input && own != nullptr;
   const bool computes = scale_own || (received != nullptr && own != nullptr);
   if (!computes) {

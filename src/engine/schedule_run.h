@@ -1,9 +1,9 @@
 // ScheduleRun: one operation under way: a plan, its buffers, and a position in it. The only
 // resumable thing in the library.
 //
-// Chunks are cut into slices of at most one slot. A step holds its input slot until an output slot is
-// free, so links need at least two slots; and a chunk may span at most slots-1 slots before a pass
-// ends, so longer chunks run the schedule in several passes, each over a part of every chunk.
+// Chunks are cut into slices of at most one slot. A step holds its input slot until an output slot
+// is free, so links need at least two slots; and a chunk may span at most slots-1 slots before a
+// pass ends, so longer chunks run the schedule in several passes, each over a part of every chunk.
 //
 // Threads: advance() by whoever drives the device. Waiting: none. Failure: advance() throws Error,
 // kInvalidUsage when a peer's operation does not match; the run is then over.
@@ -37,7 +37,7 @@ struct RunSpec {
   Slicing slicing{Partition{}, 64, 2};
   Descriptor descriptor;
   Scaling scaling;
-  std::int64_t divisor = 1;       // integer averages
+  std::int64_t divisor = 1;  // integer averages
   int rank = 0;
 };
 

@@ -109,15 +109,17 @@ void LinkTable::choose(const std::vector<Bytes>& verdicts) {
       for (const auto& transport : transports_) tried += " " + std::string(transport->name());
       throw_error(ErrorCode::kRemote,
                   "no transport joins rank %d and rank %d (tried%s); NCCL_DEBUG=INFO says why each "
-                  "was refused", rank_, peer, tried.empty() ? " none" : tried.c_str());
+                  "was refused",
+                  rank_, peer, tried.empty() ? " none" : tried.c_str());
     }
     by_peer_[index(peer)] = static_cast<std::size_t>(best - transports_.begin());
     Transport* used = best->get();
     if (std::find(in_use_.begin(), in_use_.end(), used) == in_use_.end()) in_use_.push_back(used);
     if (used->shares_memory()) ++local_ranks_;
     if (peer == rank_) continue;
-    log_info(Subsystem::kInit, -1,
-             format("Channel 00 : %d -> %d via %s", rank_, peer, std::string(used->name()).c_str()));
+    log_info(
+        Subsystem::kInit, -1,
+        format("Channel 00 : %d -> %d via %s", rank_, peer, std::string(used->name()).c_str()));
   }
 }
 

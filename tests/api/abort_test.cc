@@ -71,6 +71,23 @@ TEST(Abort, when_idle_disturbs_nobody) {
   });
 }
 
+TEST(Leaving, is_told_to_who_waits_for_the_rank_that_left) {
+  run_crew(3, [](Seat& seat) {
+    if (seat.rank == 1) {
+      require_success(ncclCommDestroy(seat.comm), "destroy");
+      seat.comm = nullptr;
+      return;
+    }
+    std::vector<float> data(1000, 1);
+    require_success(ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum,
+                                  seat.comm, seat.stream),
+                    "AllReduce");
+    require_result(wait_for_failure(seat.comm, 10s), ncclRemoteError,
+                   "an operation without rank 1");
+    require(contains(last_error(), "rank 1 has left the communicator"), last_error());
+  });
+}
+
 TEST(Abort, ends_what_waits_in_finalize) {
   run_crew(2, [](Seat& seat) {
     if (seat.rank == 1) return;

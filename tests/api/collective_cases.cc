@@ -52,10 +52,12 @@ class Buffer {
 
   // Writes value(i), which repeats after kPeriod elements, to `count` elements from `first`.
   void fill(std::size_t first, std::size_t count, const std::function<double(std::size_t)>& value) {
-    for (std::size_t i = 0; i < count && i < kPeriod; ++i) put_element(at(first + i), type_, value(i));
+    for (std::size_t i = 0; i < count && i < kPeriod; ++i)
+      put_element(at(first + i), type_, value(i));
     const std::size_t width = element_bytes(type_);
     auto* base = static_cast<unsigned char*>(at(first));
-    for (std::size_t i = kPeriod * width; i < count * width; ++i) base[i] = base[i - kPeriod * width];
+    for (std::size_t i = kPeriod * width; i < count * width; ++i)
+      base[i] = base[i - kPeriod * width];
   }
 
   bool operator==(const Buffer& other) const { return bytes_ == other.bytes_; }
@@ -84,7 +86,8 @@ struct Op {
     if (op != kPreMulSum) return;
     alignas(8) char scalar[8];
     put_element(scalar, type, rank % 2 + 1);
-    require_success(ncclRedOpCreatePreMulSum(&value, scalar, type, ncclScalarHostImmediate, in), "create op");
+    require_success(ncclRedOpCreatePreMulSum(&value, scalar, type, ncclScalarHostImmediate, in),
+                    "create op");
     comm = in;
   }
   ~Op() {
@@ -105,13 +108,15 @@ class TestStream {
   catStream_t stream_ = nullptr;
 };
 
-std::string label(const char* name, int nranks, ncclDataType_t type, int op, std::size_t count, bool in_place) {
-  return std::string(name) + " ranks " + std::to_string(nranks) + " type " + std::to_string(type) + " op " +
-         std::to_string(op) + " count " + std::to_string(count) + (in_place ? " in place" : "");
+std::string label(const char* name, int nranks, ncclDataType_t type, int op, std::size_t count,
+                  bool in_place) {
+  return std::string(name) + " ranks " + std::to_string(nranks) + " type " + std::to_string(type) +
+         " op " + std::to_string(op) + " count " + std::to_string(count) +
+         (in_place ? " in place" : "");
 }
 
-void all_reduce_case(int rank, int nranks, ncclComm_t comm, TestStream& stream, ncclDataType_t type, int op,
-                     std::size_t count, bool in_place) {
+void all_reduce_case(int rank, int nranks, ncclComm_t comm, TestStream& stream, ncclDataType_t type,
+                     int op, std::size_t count, bool in_place) {
   const std::string what = label("AllReduce", nranks, type, op, count, in_place);
   const auto mine = [&](std::size_t i) { return input_value(rank, i, op); };
   Buffer send(type, count);
@@ -126,12 +131,14 @@ void all_reduce_case(int rank, int nranks, ncclComm_t comm, TestStream& stream, 
   });
   const Op reduction(op, rank, type, comm);
   require_success(ncclAllReduce(in_place ? received.at(0) : send.at(0), received.at(0), count, type,
-                                reduction.value, comm, stream), what);
+                                reduction.value, comm, stream),
+                  what);
   stream.finish(what);
   if (is_exact(nranks, type, op)) require_equal(received, expected, what);
 }
 
-using Call = std::function<ncclResult_t(const void*, void*, std::size_t, ncclDataType_t, catStream_t)>;
+using Call =
+    std::function<ncclResult_t(const void*, void*, std::size_t, ncclDataType_t, catStream_t)>;
 
 struct OtherCase {
   const char* name;
@@ -151,8 +158,8 @@ double part_value(int rank, std::size_t part, std::size_t index) {
   return input_value(rank + 2 * static_cast<int>(part), index, ncclSum);
 }
 
-void other_case(const OtherCase& test, int rank, int nranks, TestStream& stream, ncclDataType_t type,
-                std::size_t count, bool wants_in_place) {
+void other_case(const OtherCase& test, int rank, int nranks, TestStream& stream,
+                ncclDataType_t type, std::size_t count, bool wants_in_place) {
   if (wants_in_place && !test.may_be_in_place) return;
   const bool in_place = wants_in_place && test.own_part_in_receive != kNotInPlace;
   const std::string what = label(test.name, nranks, type, 0, count, in_place);
@@ -187,56 +194,73 @@ std::vector<OtherCase> other_cases(int rank, int nranks, ncclComm_t comm, int ro
        [=](auto s, auto d, auto c, auto t, auto st) { return ncclAllGather(s, d, c, t, comm, st); },
        [](std::size_t part, std::size_t i) { return part_value(static_cast<int>(part), 0, i); }, r},
       {"ReduceScatter", n, 1,
-       [=](auto s, auto d, auto c, auto t, auto st) { return ncclReduceScatter(s, d, c, t, ncclSum, comm, st); },
+       [=](auto s, auto d, auto c, auto t, auto st) {
+         return ncclReduceScatter(s, d, c, t, ncclSum, comm, st);
+       },
        [=](std::size_t, std::size_t i) { return sum_of_part(r, i); }, kNotInPlace, false},
       {"Broadcast", 1, 1,
-       [=](auto s, auto d, auto c, auto t, auto st) { return ncclBroadcast(s, d, c, t, root, comm, st); },
+       [=](auto s, auto d, auto c, auto t, auto st) {
+         return ncclBroadcast(s, d, c, t, root, comm, st);
+       },
        [=](std::size_t, std::size_t i) { return part_value(root, 0, i); }, 0},
       {"Reduce", 1, at_root ? 1u : 0u,
-       [=](auto s, auto d, auto c, auto t, auto st) { return ncclReduce(s, d, c, t, ncclSum, root, comm, st); },
+       [=](auto s, auto d, auto c, auto t, auto st) {
+         return ncclReduce(s, d, c, t, ncclSum, root, comm, st);
+       },
        [=](std::size_t, std::size_t i) { return sum_of_part(0, i); }, at_root ? 0 : kNotInPlace},
       {"AlltoAll", n, n,
        [=](auto s, auto d, auto c, auto t, auto st) { return ncclAlltoAll(s, d, c, t, comm, st); },
-       [=](std::size_t part, std::size_t i) { return part_value(static_cast<int>(part), r, i); }, kNotInPlace, false},
+       [=](std::size_t part, std::size_t i) { return part_value(static_cast<int>(part), r, i); },
+       kNotInPlace, false},
       {"Gather", 1, at_root ? n : 0u,
-       [=](auto s, auto d, auto c, auto t, auto st) { return ncclGather(s, d, c, t, root, comm, st); },
-       [](std::size_t part, std::size_t i) { return part_value(static_cast<int>(part), 0, i); }, kNotInPlace, false},
+       [=](auto s, auto d, auto c, auto t, auto st) {
+         return ncclGather(s, d, c, t, root, comm, st);
+       },
+       [](std::size_t part, std::size_t i) { return part_value(static_cast<int>(part), 0, i); },
+       kNotInPlace, false},
       {"Scatter", at_root ? n : 0u, 1,
-       [=](auto s, auto d, auto c, auto t, auto st) { return ncclScatter(s, d, c, t, root, comm, st); },
+       [=](auto s, auto d, auto c, auto t, auto st) {
+         return ncclScatter(s, d, c, t, root, comm, st);
+       },
        [=](std::size_t, std::size_t i) { return part_value(root, r, i); }, kNotInPlace, false},
   };
 }
 
 }  // namespace
 
-void check_all_reduce(int rank, int nranks, ncclComm_t comm, const std::vector<std::size_t>& counts) {
+void check_all_reduce(int rank, int nranks, ncclComm_t comm,
+                      const std::vector<std::size_t>& counts) {
   TestStream stream;
   for (const std::size_t count : counts) {
     for (int type = 0; type < ncclNumTypes; ++type) {
       for (int op = 0; op <= kPreMulSum; ++op) {
         for (const bool in_place : {false, true}) {
-          all_reduce_case(rank, nranks, comm, stream, static_cast<ncclDataType_t>(type), op, count, in_place);
+          all_reduce_case(rank, nranks, comm, stream, static_cast<ncclDataType_t>(type), op, count,
+                          in_place);
         }
       }
     }
   }
 }
 
-void check_other_collectives(int rank, int nranks, ncclComm_t comm, const std::vector<std::size_t>& counts) {
+void check_other_collectives(int rank, int nranks, ncclComm_t comm,
+                             const std::vector<std::size_t>& counts) {
   TestStream stream;
   const int root = nranks / 2;
   for (const OtherCase& test : other_cases(rank, nranks, comm, root)) {
     for (const std::size_t count : counts) {
       for (int type = 0; type < ncclNumTypes; ++type) {
         for (const bool in_place : {false, true}) {
-          other_case(test, rank, nranks, stream, static_cast<ncclDataType_t>(type), count, in_place);
+          other_case(test, rank, nranks, stream, static_cast<ncclDataType_t>(type), count,
+                     in_place);
         }
       }
     }
   }
 }
 
-void check_send_recv(int rank, int nranks, ncclComm_t comm, const std::vector<std::size_t>& counts) {
+void check_send_recv(int rank, int nranks, ncclComm_t comm,
+                     const std::vector<std::size_t>& counts) {
   TestStream stream;
   const int next = (rank + 1) % nranks;
   const int previous = (rank + nranks - 1) % nranks;

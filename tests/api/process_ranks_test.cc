@@ -1,5 +1,5 @@
-// The matrix with ranks as processes, and as processes of several threads: shared memory and loopback
-// together. The parent never touches the library, so that its children may.
+// The matrix with ranks as processes, and as processes of several threads: shared memory and
+// loopback together. The parent never touches the library, so that its children may.
 #include <gtest/gtest.h>
 
 #include "catenary/device.h"
@@ -31,14 +31,17 @@ TEST_P(ProcessRanks, all_reduce_is_exact_for_every_type_and_operation) {
 }
 
 TEST_P(ProcessRanks, other_collectives_are_exact) {
-  run([](int rank, int nranks, ncclComm_t comm) { check_other_collectives(rank, nranks, comm, kCounts); });
+  run([](int rank, int nranks, ncclComm_t comm) {
+    check_other_collectives(rank, nranks, comm, kCounts);
+  });
 }
 
 TEST_P(ProcessRanks, a_ring_of_sends_and_receives_is_exact) {
   run([](int rank, int nranks, ncclComm_t comm) { check_send_recv(rank, nranks, comm, kCounts); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, ProcessRanks, ::testing::Values(Shape{2, 1}, Shape{3, 1}, Shape{2, 2}),
+INSTANTIATE_TEST_SUITE_P(Shapes, ProcessRanks,
+                         ::testing::Values(Shape{2, 1}, Shape{3, 1}, Shape{2, 2}),
                          [](const auto& param) {
                            return std::to_string(param.param.processes) + "x" +
                                   std::to_string(param.param.threads);

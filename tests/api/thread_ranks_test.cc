@@ -15,13 +15,14 @@ const std::vector<std::size_t> kLongCounts = {65535, 65537};
 class ThreadRanks : public ::testing::TestWithParam<int> {
  protected:
   void run(const std::function<void(int, int, ncclComm_t)>& body) {
-    const auto failures = run_ranks({1, GetParam()}, [&](int rank, int nranks, const ncclUniqueId& id) {
-      require(catSetDevice(rank) == catSuccess, "catSetDevice");
-      ncclComm_t comm = nullptr;
-      require_success(ncclCommInitRank(&comm, nranks, id, rank), "ncclCommInitRank");
-      body(rank, nranks, comm);
-      require_success(ncclCommDestroy(comm), "ncclCommDestroy");
-    });
+    const auto failures =
+        run_ranks({1, GetParam()}, [&](int rank, int nranks, const ncclUniqueId& id) {
+          require(catSetDevice(rank) == catSuccess, "catSetDevice");
+          ncclComm_t comm = nullptr;
+          require_success(ncclCommInitRank(&comm, nranks, id, rank), "ncclCommInitRank");
+          body(rank, nranks, comm);
+          require_success(ncclCommDestroy(comm), "ncclCommDestroy");
+        });
     for (const std::string& failure : failures) ADD_FAILURE() << failure;
   }
 };
@@ -31,11 +32,15 @@ TEST_P(ThreadRanks, all_reduce_is_exact_for_every_type_and_operation) {
 }
 
 TEST_P(ThreadRanks, all_reduce_is_exact_for_long_buffers) {
-  run([](int rank, int nranks, ncclComm_t comm) { check_all_reduce(rank, nranks, comm, kLongCounts); });
+  run([](int rank, int nranks, ncclComm_t comm) {
+    check_all_reduce(rank, nranks, comm, kLongCounts);
+  });
 }
 
 TEST_P(ThreadRanks, other_collectives_are_exact) {
-  run([](int rank, int nranks, ncclComm_t comm) { check_other_collectives(rank, nranks, comm, kCounts); });
+  run([](int rank, int nranks, ncclComm_t comm) {
+    check_other_collectives(rank, nranks, comm, kCounts);
+  });
 }
 
 TEST_P(ThreadRanks, a_ring_of_sends_and_receives_is_exact) {

@@ -36,11 +36,14 @@ TEST(Reductions, average_of_one_rank_does_nothing) {
 
 TEST(Reductions, made_by_the_user_are_for_their_type_until_destroyed) {
   Reductions reductions(2);
-  const int value = reductions.create_pre_mul_sum(DataType::kFloat32, {Scaling::From::kValue, {}, nullptr});
+  const int value =
+      reductions.create_pre_mul_sum(DataType::kFloat32, {Scaling::From::kValue, {}, nullptr});
   EXPECT_EQ(reductions.resolve(value, DataType::kFloat32).name, Reduction::kPreMulSum);
-  EXPECT_EQ(code_of([&] { reductions.resolve(value, DataType::kFloat64); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of([&] { reductions.resolve(value, DataType::kFloat64); }),
+            ErrorCode::kInvalidArgument);
   reductions.destroy(value);
-  EXPECT_EQ(code_of([&] { reductions.resolve(value, DataType::kFloat32); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of([&] { reductions.resolve(value, DataType::kFloat32); }),
+            ErrorCode::kInvalidArgument);
   EXPECT_EQ(code_of([&] { reductions.destroy(value); }), ErrorCode::kInvalidArgument);
 }
 
@@ -57,7 +60,8 @@ TEST(Reductions, values_are_used_again_and_stay_apart) {
 TEST(Reductions, unknown_values_are_refused) {
   const Reductions reductions(2);
   for (const int value : {-1, 5, 1000}) {
-    EXPECT_EQ(code_of([&] { reductions.resolve(value, DataType::kInt8); }), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(code_of([&] { reductions.resolve(value, DataType::kInt8); }),
+              ErrorCode::kInvalidArgument);
   }
 }
 

@@ -18,8 +18,8 @@ namespace {
 
 using Body = std::function<void(int, int, const ncclUniqueId&)>;
 
-std::vector<std::string> run_threads(int first_rank, int threads, int nranks, const ncclUniqueId& id,
-                                     const Body& body) {
+std::vector<std::string> run_threads(int first_rank, int threads, int nranks,
+                                     const ncclUniqueId& id, const Body& body) {
   std::vector<std::string> failures;
   std::mutex mutex;
   std::vector<std::thread> ranks;
@@ -59,7 +59,7 @@ void read_all(int fd, void* data, std::size_t bytes) {
 
 struct Child {
   pid_t pid = -1;
-  int id_fd = -1;      // the parent writes the unique id here; the first child writes its own to `made`
+  int id_fd = -1;  // the parent writes the unique id here; the first child writes its own to `made`
   int report_fd = -1;  // the parent reads failures here until the child ends
   std::string report;
   bool open = true;
@@ -88,7 +88,8 @@ void collect(std::vector<Child>& children, int timeout_s, std::vector<std::strin
   const std::time_t until = std::time(nullptr) + timeout_s;
   for (std::size_t left = children.size(); left > 0;) {
     std::vector<pollfd> polled;
-    for (const Child& child : children) polled.push_back({child.open ? child.report_fd : -1, POLLIN, 0});
+    for (const Child& child : children)
+      polled.push_back({child.open ? child.report_fd : -1, POLLIN, 0});
     ::poll(polled.data(), polled.size(), 200);
     if (std::time(nullptr) > until) {
       failures.push_back("ranks did not end within " + std::to_string(timeout_s) + " s");
@@ -116,7 +117,8 @@ std::vector<std::string> run_processes(const Shape& shape, const Body& body, int
   for (std::size_t i = 0; i < children.size(); ++i) {
     int id_pipe[2];
     int report_pipe[2];
-    if (::pipe2(id_pipe, O_CLOEXEC) != 0 || ::pipe2(report_pipe, O_CLOEXEC) != 0) return {"cannot make a pipe"};
+    if (::pipe2(id_pipe, O_CLOEXEC) != 0 || ::pipe2(report_pipe, O_CLOEXEC) != 0)
+      return {"cannot make a pipe"};
     std::fflush(nullptr);
     const pid_t pid = ::fork();
     if (pid == 0) be_child(static_cast<int>(i), shape, body, id_pipe[0], made[1], report_pipe[1]);
@@ -138,7 +140,8 @@ std::vector<std::string> run_processes(const Shape& shape, const Body& body, int
     ::close(child.report_fd);
     if (!child.report.empty()) failures.push_back(child.report);
     if (child.report.empty() && status != 0) {
-      failures.push_back("process " + std::to_string(child.pid) + " ended with status " + std::to_string(status));
+      failures.push_back("process " + std::to_string(child.pid) + " ended with status " +
+                         std::to_string(status));
     }
   }
   return failures;
@@ -158,7 +161,8 @@ void require_success(ncclResult_t result, const std::string& what) {
 std::vector<std::string> run_ranks(const Shape& shape, const Body& body, int timeout_s) {
   if (shape.processes > 1) return run_processes(shape, body, timeout_s);
   ncclUniqueId id;
-  if (ncclGetUniqueId(&id) != ncclSuccess) return {std::string("ncclGetUniqueId: ") + ncclGetLastError(nullptr)};
+  if (ncclGetUniqueId(&id) != ncclSuccess)
+    return {std::string("ncclGetUniqueId: ") + ncclGetLastError(nullptr)};
   return run_threads(0, shape.threads, shape.ranks(), id, body);
 }
 

@@ -1,6 +1,6 @@
-// Runs one function as every rank of a communicator: as threads of this process, as processes, or as
-// processes of several threads. A rank reports failures by throwing or by returning; processes hand
-// theirs to the parent as text.
+// Runs one function as every rank of a communicator: as threads of this process, as processes, or
+// as processes of several threads. A rank reports failures by throwing or by returning; processes
+// hand theirs to the parent as text.
 #pragma once
 
 #include <functional>
