@@ -70,7 +70,7 @@ CommCall::CommCall(ncclComm_t comm, const char* function, Needs needs) : handle_
     refuse(ErrorCode::kInvalidArgument,
            "Attempt to use communicator before the previous operation returned ncclSuccess");
   }
-  if (comm->finalized.load(std::memory_order_acquire)) {
+  if (needs == Needs::kReady && comm->finalized.load(std::memory_order_acquire)) {
     refuse(ErrorCode::kInvalidArgument, format("%s : the communicator was finalized", function));
   }
 }

@@ -56,8 +56,9 @@ void start_pending(ncclComm& handle, std::function<void()> work);
 // Being inside a call on a communicator, for one scope.
 class CommCall {
  public:
-  enum class Needs { kReady, kExists };
-  // `function` names the caller in errors. kReady: made, not finalized, no call pending.
+  enum class Needs { kReady, kMade, kExists };
+  // `function` names the caller in errors. kMade: no call is pending that makes it. kReady: and it
+  // is not finalized.
   CommCall(ncclComm_t comm, const char* function, Needs needs = Needs::kReady);
   ~CommCall() { handle_->calls.fetch_sub(1, std::memory_order_release); }
   CommCall(const CommCall&) = delete;

@@ -80,6 +80,24 @@ ncclResult_t init_rank(const char* function, ncclComm_t* comm, int nranks, const
                [communicator, unique_id] { communicator->join(unique_id, built_in_transports); });
 }
 
+// Makes a communicator out of another one, now or at the end of the group. `make` waits for other
+// ranks; it may give none.
+void make_child(const Communicator& parent, ncclComm_t* place,
+                std::function<std::shared_ptr<Communicator>()> make) {
+  *place = nullptr;
+  Group::Job job;
+  job.parent = &parent;
+  job.run = [place, make = std::move(make)] {
+    const std::shared_ptr<Communicator> child = make();
+    if (child != nullptr) *place = make_handle(child);
+  };
+  job.cancel = [] {};
+  Group& group = Group::of_this_thread();
+  group.start();
+  group.add_job(std::move(job));
+  group.end();
+}
+
 // Waits for what is under way, then says goodbye.
 void finalize(Communicator& communicator) {
   communicator.wait_idle();
@@ -164,28 +182,34 @@ CATENARY_NCCL(ncclResult_t, CommSplit,
     }
     const Config& environment = Config::process();
     const CommunicatorOptions options = parse_options(config, environment, call->options());
-    *newcomm = nullptr;
-    Group::Job job;
-    job.run = [parent = call.shared(), color, key, options, newcomm, &environment] {
-      const auto child = split(*parent, color, key, options, environment, built_in_transports);
-      if (child != nullptr) *newcomm = make_handle(child);
-    };
-    job.cancel = [] {};
-    Group& group = Group::of_this_thread();
-    group.start();
-    group.add_job(std::move(job));
-    group.end();
+    make_child(*call.shared(), newcomm,
+               [parent = call.shared(), color, key, options, &environment] {
+                 return split(*parent, color, key, options, environment, built_in_transports);
+               });
   });
 }
 
 CATENARY_NCCL(ncclResult_t, CommShrink,
-              (ncclComm_t comm, int*, int, ncclComm_t*, ncclConfig_t*, int)) {
+              (ncclComm_t comm, int* excludeRanksList, int excludeRanksCount, ncclComm_t* newcomm,
+               ncclConfig_t* config, int shrinkFlags)) {
   return guarded([&] {
-    const CommCall call(comm, "ncclCommShrink", CommCall::Needs::kExists);
-    throw_error(
-        ErrorCode::kInvalidUsage,
-        "ncclCommShrink : not available in this version; abort and make a new communicator of the "
-        "ranks that are left");
+    const CommCall call(comm, "ncclCommShrink");
+    check_pointer(newcomm, "ncclCommShrink", "newcomm");
+    check_pointer(excludeRanksList, "ncclCommShrink", "excludeRanksList");
+    if (excludeRanksCount < 1 || excludeRanksCount >= call->nranks()) {
+      throw_error(ErrorCode::kInvalidArgument, "ncclCommShrink : %d ranks to exclude of %d",
+                  excludeRanksCount, call->nranks());
+    }
+    if (shrinkFlags != NCCL_SHRINK_DEFAULT && shrinkFlags != NCCL_SHRINK_ABORT) {
+      throw_error(ErrorCode::kInvalidArgument, "ncclCommShrink : invalid flags 0x%x", shrinkFlags);
+    }
+    const Config& environment = Config::process();
+    const CommunicatorOptions options = parse_options(config, environment, call->options());
+    const std::vector<int> excluded(excludeRanksList, excludeRanksList + excludeRanksCount);
+    if (shrinkFlags == NCCL_SHRINK_ABORT) call->abort();
+    make_child(*call.shared(), newcomm, [parent = call.shared(), excluded, options, &environment] {
+      return shrink(*parent, excluded, options, environment, built_in_transports);
+    });
   });
 }
 
@@ -206,9 +230,10 @@ CATENARY_NCCL(ncclResult_t, CommFinalize, (ncclComm_t comm)) {
 CATENARY_NCCL(ncclResult_t, CommDestroy, (ncclComm_t comm)) {
   return guarded([&] {
     if (comm == nullptr) return;
-    { const CommCall exists(comm, "ncclCommDestroy", CommCall::Needs::kExists); }
-    const std::shared_ptr<Communicator> communicator = end_handle(*comm);
-    finalize(*communicator);
+    // Finished while the handle is still alive, so that another thread may abort what never ends.
+    finalize(*CommCall(comm, "ncclCommDestroy", CommCall::Needs::kExists).shared());
+    const std::shared_ptr<Communicator> communicator = end_if_alive(*comm);
+    if (communicator == nullptr) return;  // aborted meanwhile
     log_info(Subsystem::kInit, communicator->device().ordinal(),
              format("comm %p rank %d nranks %d cudaDev %d - Destroy COMPLETE",
                     static_cast<void*>(communicator.get()), communicator->rank(),
@@ -236,7 +261,7 @@ CATENARY_NCCL(ncclResult_t, CommGetAsyncError, (ncclComm_t comm, ncclResult_t* a
 
 CATENARY_NCCL(ncclResult_t, CommCount, (const ncclComm_t comm, int* count)) {
   return guarded([&] {
-    const CommCall call(comm, "ncclCommCount");
+    const CommCall call(comm, "ncclCommCount", CommCall::Needs::kMade);
     check_pointer(count, "ncclCommCount", "count");
     *count = call->nranks();
   });
@@ -244,7 +269,7 @@ CATENARY_NCCL(ncclResult_t, CommCount, (const ncclComm_t comm, int* count)) {
 
 CATENARY_NCCL(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int* device)) {
   return guarded([&] {
-    const CommCall call(comm, "ncclCommCuDevice");
+    const CommCall call(comm, "ncclCommCuDevice", CommCall::Needs::kMade);
     check_pointer(device, "ncclCommCuDevice", "device");
     *device = call->device().ordinal();
   });
@@ -252,7 +277,7 @@ CATENARY_NCCL(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int* device)) 
 
 CATENARY_NCCL(ncclResult_t, CommUserRank, (const ncclComm_t comm, int* rank)) {
   return guarded([&] {
-    const CommCall call(comm, "ncclCommUserRank");
+    const CommCall call(comm, "ncclCommUserRank", CommCall::Needs::kMade);
     check_pointer(rank, "ncclCommUserRank", "rank");
     *rank = call->rank();
   });

@@ -72,7 +72,9 @@ CATENARY_NCCL(ncclResult_t, MemAlloc, (void** ptr, size_t size)) {
 }
 
 CATENARY_NCCL(ncclResult_t, MemFree, (void* ptr)) {
-  return guarded([&] { Memory::process().free(ptr, MemoryKind::kDevice); });
+  return guarded([&] {
+    if (ptr != nullptr) Memory::process().free(ptr, MemoryKind::kDevice);
+  });
 }
 
 CATENARY_NCCL(const char*, GetErrorString, (ncclResult_t result)) {

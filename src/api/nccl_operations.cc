@@ -63,6 +63,14 @@ void check_buffers(const Given& given, int rank) {
   }
 }
 
+// Every rank's parts would overwrite others that are yet to be sent.
+void check_in_place(const Given& given, int nranks) {
+  if (given.kind != Collective::kAllToAll || given.count == 0 || nranks == 1) return;
+  if (given.send == given.receive) {
+    throw_error(ErrorCode::kInvalidArgument, "%s : cannot run in place", given.function);
+  }
+}
+
 void check_count(const Given& given, int nranks) {
   const std::size_t parts = holds_part_per_rank(given.kind) ? static_cast<std::size_t>(nranks) : 1;
   if (given.count > (SIZE_MAX >> 1) / element_bytes(static_cast<DataType>(given.type)) / parts) {
@@ -81,6 +89,7 @@ void enqueue(const Given& given) {
                 given.root, call->nranks() - 1);
   }
   check_buffers(given, call->rank());
+  check_in_place(given, call->nranks());
   check_count(given, call->nranks());
 
   OperationRequest request;

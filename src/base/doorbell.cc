@@ -57,7 +57,8 @@ void Doorbell::wait_any(std::span<const Ticket> tickets, std::int64_t timeout_ns
                         std::max<std::int64_t>(timeout_ns, 0));
     const long result = ::syscall(SYS_futex_waitv, entries, count, 0,
                                   timeout_ns < 0 ? nullptr : &until, CLOCK_MONOTONIC);
-    if (result >= 0 || errno != ENOSYS) return;
+    if (result >= 0 || errno == EAGAIN || errno == EINTR || errno == ETIMEDOUT) return;
+    // Not there, or kept from us by a sandbox.
     timeout_ns = timeout_ns < 0 ? kBlindWait_ns : std::min(timeout_ns, kBlindWait_ns);
   }
   if (count == 0) {

@@ -1,5 +1,6 @@
 #include "src/collective/select.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -66,10 +67,14 @@ const Algorithm* find(Collective collective, std::string_view name) {
   return nullptr;
 }
 
-void check_known(std::string_view name) {
+bool is_known(std::string_view name) {
+  const auto has_name = [name](const Algorithm& algorithm) { return algorithm.name == name; };
+  return std::ranges::any_of(algorithms(), has_name);
+}
+
+[[noreturn]] void refuse(std::string_view name) {
   std::set<std::string> known;
   for (const Algorithm& algorithm : algorithms()) known.emplace(algorithm.name);
-  if (known.contains(std::string(name))) return;
   std::string list;
   for (const std::string& entry : known) list += (list.empty() ? "" : ", ") + entry;
   throw_error(ErrorCode::kInvalidArgument, "there is no algorithm \"%s\"; the known ones are %s",
@@ -81,8 +86,8 @@ void check_known(std::string_view name) {
 const Algorithm& select(Collective collective, std::size_t bytes, int nranks,
                         const MachineFacts& machine, std::string_view forced) {
   if (!forced.empty()) {
-    check_known(forced);
     if (const Algorithm* wish = find(collective, forced)) return *wish;
+    if (!is_known(forced)) refuse(forced);
   }
   const std::string_view name = best_name(collective, bytes, nranks, machine);
   const Algorithm* best = find(collective, name);

@@ -18,7 +18,7 @@ constexpr std::size_t kSlotOverhead = kPaddedDescriptorBytes;
 constexpr std::size_t kPooledRuns = 64;
 constexpr std::int64_t kAbortWait_ms = 100;
 // How long a rank that lost a connection waits to hear of a death elsewhere.
-constexpr std::int64_t kNewsWait_ms = 100;
+constexpr std::int64_t kNewsWait_ms = 20;
 
 std::size_t round_up(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -36,21 +36,37 @@ TransportContext transport_context(const Membership& membership, std::size_t sli
   return context;
 }
 
-// What all ranks must agree on to choose the same algorithms: the most crowded machine.
-MachineFacts agree_on_machine(Membership& membership, int local_ranks, const Wait& wait) {
-  const MachineFacts mine{local_ranks, usable_cores()};
+// What every rank publishes about itself.
+struct RankFacts {
+  MachineFacts machine;
+  std::uint64_t slice_bytes;
+  std::uint64_t slots;
+};
+
+// All ranks must choose the same algorithms, so they agree on the most crowded machine; and they
+// must cut messages alike, or a sum would be of parts that do not belong together.
+MachineFacts agree_on_facts(Membership& membership, const RankFacts& mine, const Wait& wait) {
   Bytes blob(sizeof mine);
   std::memcpy(blob.data(), &mine, sizeof mine);
-  MachineFacts worst = mine;
+  MachineFacts worst = mine.machine;
   const std::vector<Bytes> all = membership.all_gather(blob, wait);
   for (std::size_t peer = 0; peer < all.size(); ++peer) {
-    MachineFacts theirs;
+    RankFacts theirs;
     if (all[peer].size() != sizeof theirs) {
-      throw_error(ErrorCode::kRemote, "rank %zu published malformed facts about its machine", peer);
+      throw_error(ErrorCode::kRemote, "rank %zu published malformed facts about itself", peer);
     }
     std::memcpy(&theirs, all[peer].data(), sizeof theirs);
-    worst.local_ranks = std::max(worst.local_ranks, theirs.local_ranks);
-    worst.cores = std::min(worst.cores, theirs.cores);
+    if (theirs.slots != mine.slots || theirs.slice_bytes != mine.slice_bytes) {
+      throw_error(ErrorCode::kInvalidUsage,
+                  "rank %d has %llu slots of %llu bytes, but rank %zu has %llu of %llu; set "
+                  "CATENARY_SLOTS and CATENARY_SLOT_BYTES alike for all ranks",
+                  membership.rank(), static_cast<unsigned long long>(mine.slots),
+                  static_cast<unsigned long long>(mine.slice_bytes), peer,
+                  static_cast<unsigned long long>(theirs.slots),
+                  static_cast<unsigned long long>(theirs.slice_bytes));
+    }
+    worst.local_ranks = std::max(worst.local_ranks, theirs.machine.local_ranks);
+    worst.cores = std::min(worst.cores, theirs.machine.cores);
   }
   return worst;
 }
@@ -75,6 +91,7 @@ Communicator::~Communicator() = default;
 // A catch of its own, because the thread that polls for the outcome of a join in the background is
 // not the one in which it fails.
 void Communicator::join(const UniqueId& id, const TransportFactory& transports) {
+  id_ = id;
   try {
     meet(id, transports);
   } catch (const Error& error) {
@@ -92,7 +109,11 @@ void Communicator::meet(const UniqueId& id, const TransportFactory& transports) 
   auto membership = std::make_unique<Membership>(id, rank_, nranks_, wait, config_);
   const TransportContext context = transport_context(*membership, slice_bytes_, config_);
   auto links = std::make_unique<LinkTable>(transports(context), *membership, wait);
-  const MachineFacts machine = agree_on_machine(*membership, links->local_ranks(), wait);
+  const MachineFacts machine = agree_on_facts(*membership,
+                                              {{links->local_ranks(), usable_cores()},
+                                               slice_bytes_,
+                                               static_cast<std::uint64_t>(config_.slots)},
+                                              wait);
   device_.wait_policy_note_ranks(links->local_ranks());
 
   const std::lock_guard lock(issue_mutex_);
@@ -144,25 +165,35 @@ void Communicator::check(std::span<const OperationRequest> requests) {
               sends > receives ? "recv" : "send", rank_);
 }
 
+// Turns are taken and streams are joined under one lock, or two threads could enqueue on one stream
+// in the other order than they took their turns. A failure in between breaks the order of turns,
+// and the peers may already count on us: it is the communicator's.
 void Communicator::submit(std::span<const OperationRequest> requests) {
+  const std::lock_guard lock(submit_mutex_);
+  if (left_.load(std::memory_order_acquire)) {
+    throw_error(ErrorCode::kInvalidUsage, "rank %d has left the communicator", rank_);
+  }
+  try {
+    enqueue(requests, make_task(requests));
+  } catch (const std::exception& error) {
+    const auto* known = dynamic_cast<const Error*>(&error);
+    fail(known != nullptr ? *known : Error(ErrorCode::kSystem, error.what()), true);
+    throw;
+  }
+}
+
+TaskPtr Communicator::make_task(std::span<const OperationRequest> requests) {
   std::unique_ptr<GroupRun> run = take_run();
   run->begin(shared_from_this());
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   TaskPtr task(run.release());
-  {
-    const std::lock_guard lock(issue_mutex_);
-    // What can fail is done before the first turn is taken: a turn that nobody uses blocks the
-    // rest.
-    if (requests.size() > 1) {
-      for (const OperationRequest& request : requests) find_plan(request);
-    }
-    for (const OperationRequest& request : requests) {
-      Turn* turn = nullptr;
-      const RunSpec spec = make_spec(request, turn);
-      static_cast<GroupRun&>(*task).add(spec, *turn);
-    }
+  const std::lock_guard lock(issue_mutex_);
+  for (const OperationRequest& request : requests) {
+    Turn* turn = nullptr;
+    const RunSpec spec = make_spec(request, turn);
+    static_cast<GroupRun&>(*task).add(spec, *turn);
   }
-  enqueue(requests, std::move(task));
+  return task;
 }
 
 // A stream of each group member waits for the whole group, before and after, as if the group had
@@ -245,7 +276,8 @@ RunSpec Communicator::make_spec(const OperationRequest& request, Turn*& turn) {
 }
 
 void Communicator::wait_idle() {
-  drive_until(device_, [this] { return in_flight_.load(std::memory_order_acquire) == 0; });
+  drive_until(device_, [this] { return in_flight_.load(std::memory_order_acquire) == 0; },
+              {Deadline::never(), &aborted_});
 }
 
 void Communicator::abort() noexcept {
@@ -262,6 +294,7 @@ void Communicator::abort() noexcept {
 }
 
 void Communicator::leave() noexcept {
+  left_.store(true, std::memory_order_release);
   if (!joined()) return;
   membership_->leave();
   device_.quiesce_doorbells();
@@ -291,33 +324,33 @@ void Communicator::throw_if_failed() {
 void Communicator::check_peers(const GroupRun& run) {
   failure();
   throw_if_failed();
-  if (stall_watch_->is_due(moves_, now_ns())) look_for_disagreement(run);
+  const ScheduleRun* waiting = run.waiting_run();
+  if (waiting == nullptr) return;
+  const int late = waiting->waits_for();
+  const bool has_left = late != kNobody && membership_->has_left(late);
+  stall_watch_->check_left(*waiting, has_left, moves_);
+  if (stall_watch_->is_due(moves_, now_ns())) look_for_disagreement(*waiting);
 }
 
 // Nothing moved for long. Ranks that run different operations wait for each other on different
 // links, and the opening of what a peer runs instead lies unread on one of ours.
-void Communicator::look_for_disagreement(const GroupRun& run) {
-  const ScheduleRun* waiting = run.waiting_run();
-  if (waiting == nullptr) return;
-  const int late = waiting->waits_for();
-  if (late != kNobody && membership_->has_left(late)) {
-    throw_error(ErrorCode::kRemote,
-                "rank %d has left the communicator, but rank %d waits for it in %s", late, rank_,
-                describe(waiting->spec().descriptor).c_str());
-  }
+void Communicator::look_for_disagreement(const ScheduleRun& waiting) {
   const std::lock_guard lock(issue_mutex_);
-  for (int peer = 0; peer < nranks_; ++peer) {
-    if (collective_turn_.idle()) {
-      stall_watch_->check_unread(*waiting, peer, Channel::kCollective);
-    } else if (const Collective kind = waiting->spec().descriptor.kind;
-               kind != Collective::kSend && kind != Collective::kRecv) {
-      stall_watch_->check_opening(*waiting, peer);
-    }
-    if (recv_turns_[static_cast<std::size_t>(peer)].idle()) {
-      stall_watch_->check_unread(*waiting, peer, Channel::kPointToPoint);
+  const Collective kind = waiting.spec().descriptor.kind;
+  const bool in_collective = kind != Collective::kSend && kind != Collective::kRecv;
+  for (int peer = 0; in_collective && peer < nranks_; ++peer) {
+    stall_watch_->check_opening(waiting, peer);
+  }
+  // What other peers sent ahead proves nothing: only the one that we wait for could be waiting for
+  // us.
+  const int late = waiting.waits_for();
+  if (late != kNobody) {
+    if (collective_turn_.idle()) stall_watch_->check_unread(waiting, late, Channel::kCollective);
+    if (recv_turns_[static_cast<std::size_t>(late)].idle()) {
+      stall_watch_->check_unread(waiting, late, Channel::kPointToPoint);
     }
   }
-  stall_watch_->tell(*waiting);
+  stall_watch_->tell(waiting);
 }
 
 void Communicator::poll_transports() {

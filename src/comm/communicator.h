@@ -65,6 +65,8 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   // All ranks give some bytes, all get everybody's. Waits.
   std::vector<Bytes> exchange(ByteView mine);
 
+  // What it joined with.
+  const UniqueId& id() const { return id_; }
   int rank() const { return rank_; }
   int nranks() const { return nranks_; }
   Device& device() const { return device_; }
@@ -83,7 +85,8 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   void run_over(GroupRun& run) noexcept override;
 
  private:
-  void look_for_disagreement(const GroupRun& run);
+  void look_for_disagreement(const ScheduleRun& waiting);
+  TaskPtr make_task(std::span<const OperationRequest> requests);
   void meet(const UniqueId& id, const TransportFactory& transports);
   void fail(const Error& error, bool tell_peers) noexcept;
   Error cause_of(const Error& error);
@@ -104,6 +107,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   const std::size_t slice_bytes_;
 
   // Constant after join().
+  UniqueId id_{};
   std::unique_ptr<Membership> membership_;
   std::unique_ptr<LinkTable> links_;
   std::vector<Transport*> polled_;    // transports whose links nobody rings for
@@ -113,6 +117,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   // Any thread.
   std::atomic<bool> failed_{false};
   std::atomic<bool> aborted_{false};
+  std::atomic<bool> left_{false};
   std::atomic<int> in_flight_{0};
   std::mutex failure_mutex_;
   std::optional<Error> failure_;  // guarded by failure_mutex_, set once
@@ -120,6 +125,10 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   // The driver only.
   std::uint64_t moves_ = 0;
   std::optional<StallWatch> stall_watch_;
+
+  // Held from taking turns until the streams know of them. Outside of issue_mutex_, which whoever
+  // drives may need.
+  std::mutex submit_mutex_;
 
   // Guarded by issue_mutex_.
   std::mutex issue_mutex_;

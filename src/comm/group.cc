@@ -4,6 +4,8 @@
 #include <future>
 #include <utility>
 
+#include "src/base/scope_exit.h"
+
 namespace catenary {
 
 Group& Group::of_this_thread() {
@@ -43,11 +45,12 @@ Group::Contents Group::close() {
 
 Group::Outcome Group::end() {
   Contents contents = close();
-  if (contents.error) {
+  ScopeExit cancel([&contents] {
     for (const Job& job : contents.jobs) job.cancel();
-    throw Error(*contents.error);
-  }
+  });
+  if (contents.error) throw Error(*contents.error);
   for (const Member& member : contents.members) member.communicator->check(member.requests);
+  cancel.release();
   const Outcome outcome = run_jobs(std::move(contents.jobs));
   for (const Member& member : contents.members) member.communicator->submit(member.requests);
   return outcome;
@@ -57,20 +60,33 @@ void Group::drop() {
   for (const Job& job : close().jobs) job.cancel();
 }
 
-// All at once, because each waits for ranks that others of them may be.
+// All at once, because each waits for ranks that others of them may be; but for those of one
+// parent.
 Group::Outcome Group::run_jobs(std::vector<Job> jobs) {
   Outcome outcome = Outcome::kDone;
-  std::vector<std::future<void>> waiting;
+  std::vector<std::vector<Job>> rows;
   for (Job& job : jobs) {
     if (job.background) {
       job.run();
       outcome = Outcome::kInProgress;
-    } else {
-      // The last one runs in this thread, when it is waited for.
-      const bool last = &job == &jobs.back();
-      waiting.push_back(
-          std::async(last ? std::launch::deferred : std::launch::async, std::move(job.run)));
+      continue;
     }
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const std::vector<Job>& known) {
+      return job.parent != nullptr && known.front().parent == job.parent;
+    });
+    if (row != rows.end()) {
+      row->push_back(std::move(job));
+    } else {
+      rows.emplace_back().push_back(std::move(job));
+    }
+  }
+  std::vector<std::future<void>> waiting;
+  for (const std::vector<Job>& row : rows) {
+    // The last one runs in this thread, when it is waited for.
+    const bool last = &row == &rows.back();
+    waiting.push_back(std::async(last ? std::launch::deferred : std::launch::async, [&row] {
+      for (const Job& job : row) job.run();
+    }));
   }
   for (auto job = waiting.rbegin(); job != waiting.rend(); ++job) job->wait();
   for (auto& job : waiting) job.get();

@@ -34,11 +34,14 @@ class Group {
   // While active.
   void add(std::shared_ptr<Communicator> communicator, const OperationRequest& request);
   // `run` waits for other ranks (all jobs of a group run at the same time), or, in the background,
-  // only starts what waits. `cancel` is called instead if the group fails before jobs start.
+  // only starts what waits. Jobs of the same parent run one after the other, in the order of the
+  // calls, since they share its control plane. `cancel` is called instead if the group fails before
+  // jobs start.
   struct Job {
     std::function<void()> run;
     std::function<void()> cancel;
     bool background = false;
+    const void* parent = nullptr;
   };
   void add_job(Job job) { jobs_.push_back(std::move(job)); }
   void note_error(const Error& error);

@@ -1,5 +1,7 @@
 #include "src/comm/reductions.h"
 
+#include <atomic>
+#include <climits>
 #include <cstdint>
 
 #include "src/base/error.h"
@@ -7,18 +9,43 @@
 
 namespace catenary {
 
-// Beyond every slot for values that are not user operations.
-std::size_t Reductions::slot_of(int value) {
-  return value < kBuiltIn ? SIZE_MAX : static_cast<std::size_t>(value) - kBuiltIn;
+namespace {
+
+constexpr int kBuiltIn = 5;  // ncclNumOps
+constexpr int kSlots = 1 << 16;
+constexpr int kRanges = INT_MAX / kSlots - 1;
+
+// Communicators number their operations in ranges of their own, so that one's operation is not
+// taken for another's.
+int next_first_value() {
+  static std::atomic<unsigned> made{0};
+  const unsigned range = made.fetch_add(1, std::memory_order_relaxed) % kRanges;
+  return kBuiltIn + static_cast<int>(range) * kSlots;
+}
+
+}  // namespace
+
+Reductions::Reductions(int nranks) : nranks_(nranks), first_value_(next_first_value()) {}
+
+// Beyond every slot for values that are not operations of this communicator.
+std::size_t Reductions::slot_of(int value) const {
+  return value < first_value_
+             ? SIZE_MAX
+             : static_cast<std::size_t>(value) - static_cast<std::size_t>(first_value_);
 }
 
 int Reductions::create_pre_mul_sum(DataType type, const Scaling& scaling) {
   const std::lock_guard lock(mutex_);
   std::size_t slot = 0;
   while (slot < user_ops_.size() && user_ops_[slot].alive) ++slot;
+  if (slot == kSlots) {
+    throw_error(ErrorCode::kInvalidUsage,
+                "ncclRedOpCreatePreMulSum : %d operations of one communicator; destroy some",
+                kSlots);
+  }
   if (slot == user_ops_.size()) user_ops_.emplace_back();
   user_ops_[slot] = {true, type, scaling};
-  return kBuiltIn + static_cast<int>(slot);
+  return first_value_ + static_cast<int>(slot);
 }
 
 void Reductions::destroy(int value) {

@@ -12,7 +12,7 @@ namespace catenary {
 
 class Reductions {
  public:
-  explicit Reductions(int nranks) : nranks_(nranks) {}
+  explicit Reductions(int nranks);
 
   // The value of a new operation that multiplies by a scalar of `type` and sums.
   int create_pre_mul_sum(DataType type, const Scaling& scaling);
@@ -20,16 +20,16 @@ class Reductions {
   ResolvedReduction resolve(int value, DataType type) const;
 
  private:
-  static constexpr int kBuiltIn = 5;  // ncclNumOps
   struct UserOp {
     bool alive = false;
     DataType type = DataType::kInt8;
     Scaling scaling = {};
   };
-  static std::size_t slot_of(int value);
+  std::size_t slot_of(int value) const;
   ResolvedReduction average(DataType type) const;
 
   const int nranks_;
+  const int first_value_;  // of the user's operations; of no other communicator near
   mutable std::mutex mutex_;
   std::vector<UserOp> user_ops_;  // guarded by mutex_
 };

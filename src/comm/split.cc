@@ -72,4 +72,25 @@ std::shared_ptr<Communicator> split(Communicator& parent, int color, int key,
   return communicator;
 }
 
+std::shared_ptr<Communicator> shrink(Communicator& parent, std::span<const int> excluded,
+                                     const CommunicatorOptions& options, const Config& config,
+                                     const TransportFactory& transports) {
+  std::vector<int> members;
+  for (int rank = 0; rank < parent.nranks(); ++rank) {
+    if (std::find(excluded.begin(), excluded.end(), rank) == excluded.end())
+      members.push_back(rank);
+  }
+  const auto place = std::find(members.begin(), members.end(), parent.rank());
+  if (place == members.end()) {
+    throw_error(ErrorCode::kInvalidArgument,
+                "ncclCommShrink : rank %d is excluded, but calls; only ranks that remain may",
+                parent.rank());
+  }
+  auto communicator = std::make_shared<Communicator>(static_cast<int>(place - members.begin()),
+                                                     static_cast<int>(members.size()),
+                                                     parent.device(), options, config);
+  communicator->join(parent.id(), transports);
+  return communicator;
+}
+
 }  // namespace catenary

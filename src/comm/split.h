@@ -1,7 +1,9 @@
-// Split: making a communicator of some ranks of another one.
+// Split and shrink: making a communicator of some ranks of another one.
 //
-// Collective over the parent: every rank calls, ranks of no color too. Waits for all of the
-// parent's ranks and then for those of the same color. Failure: throws Error.
+// Split is collective over the parent: every rank calls, ranks of no color too. It waits for all of
+// the parent's ranks and then for those of the same color. Shrink is called by the remaining ranks
+// only, whose number and order each of them knows by itself; it needs nothing of the others, which
+// may be dead. Failure: throws Error.
 #pragma once
 
 #include <memory>
@@ -16,5 +18,12 @@ inline constexpr int kNoColor = -1;
 std::shared_ptr<Communicator> split(Communicator& parent, int color, int key,
                                     const CommunicatorOptions& options, const Config& config,
                                     const TransportFactory& transports);
+
+// The new communicator of the ranks that `excluded` does not name, in their old order. They meet
+// where the parent met, so the process that made the parent's unique id must be alive: kRemote if
+// it is not.
+std::shared_ptr<Communicator> shrink(Communicator& parent, std::span<const int> excluded,
+                                     const CommunicatorOptions& options, const Config& config,
+                                     const TransportFactory& transports);
 
 }  // namespace catenary

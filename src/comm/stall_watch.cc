@@ -46,6 +46,16 @@ void StallWatch::check_opening(const ScheduleRun& waiting, int peer) {
               rank_, describe(mine).c_str(), peer, describe(theirs).c_str());
 }
 
+void StallWatch::check_left(const ScheduleRun& waiting, bool has_left, std::uint64_t moves) {
+  if (has_left && left_seen_ && left_seen_at_ == moves) {
+    throw_error(ErrorCode::kRemote,
+                "rank %d has left the communicator, but rank %d waits for it in %s",
+                waiting.waits_for(), rank_, describe(waiting.spec().descriptor).c_str());
+  }
+  left_seen_ = has_left;
+  left_seen_at_ = moves;
+}
+
 void StallWatch::tell(const ScheduleRun& waiting) {
   if (told_) return;
   told_ = true;

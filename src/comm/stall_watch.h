@@ -30,6 +30,9 @@ class StallWatch {
   // The same for the collective that we wait in, of which nothing was taken from `peer` yet: throws
   // if the opening that lies there has its number, but is not of it.
   void check_opening(const ScheduleRun& waiting, int peer);
+  // Throws kRemote if the rank that is waited for has left. It may have sent what we need before it
+  // did, so the run gets another poll in between: only the second look in a row counts.
+  void check_left(const ScheduleRun& waiting, bool has_left, std::uint64_t moves);
   // Logs who is waited for, once a stall.
   void tell(const ScheduleRun& waiting);
 
@@ -40,6 +43,8 @@ class StallWatch {
   std::uint64_t moves_seen_ = 0;
   std::int64_t still_since_ns_ = 0;
   bool told_ = false;
+  bool left_seen_ = false;
+  std::uint64_t left_seen_at_ = 0;  // in moves
 };
 
 }  // namespace catenary

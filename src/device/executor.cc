@@ -12,7 +12,6 @@ namespace catenary {
 namespace {
 
 constexpr std::int64_t kLongestSleep_ns = 50'000'000;  // then look at everything again
-constexpr std::int64_t kBlindSleep_ns = 50'000;        // where a task has nothing that rings
 constexpr std::int64_t kCheckEvery_ns = 1'000'000;
 constexpr int kTasksPerTurn = 32;  // of one stream, before the others' turn
 
@@ -319,7 +318,7 @@ void Executor::rest(Backoff& backoff, const Condition& condition, std::int64_t m
       check_if_due();
       break;
     case Backoff::Step::kSleep:
-      sleep_until_rung(condition, most_ns);
+      sleep_until_rung(condition, most_ns, backoff.blind_sleep_ns());
       backoff.after_sleep();
       break;
   }
@@ -352,7 +351,8 @@ void Executor::quiesce_doorbells() {
 
 // Announce, look again, wait. Only who gets the lock can see which doorbells the heads have; who
 // does not sleeps on the device's own, which the holder rings when it leaves.
-void Executor::sleep_until_rung(const Condition& condition, std::int64_t most_ns) {
+void Executor::sleep_until_rung(const Condition& condition, std::int64_t most_ns,
+                                std::int64_t blind_ns) {
   SleepScope sleep(*this);
   if (lock_.try_lock_or_ask()) {
     DriveScope drive(*this);
@@ -360,7 +360,7 @@ void Executor::sleep_until_rung(const Condition& condition, std::int64_t most_ns
     for (Stream* stream : active_) {
       if (gated(*stream)) continue;
       if (!sleep.add_all(stream->items_.front().task->doorbells())) {
-        most_ns = std::min(most_ns, kBlindSleep_ns);
+        most_ns = std::min(most_ns, blind_ns);
       }
     }
     drive.moved |= pass();

@@ -123,7 +123,7 @@ class Executor {
   }
   void rest(Backoff& backoff, const Condition& condition, std::int64_t most_ns);
   void check_if_due();
-  void sleep_until_rung(const Condition& condition, std::int64_t most_ns);
+  void sleep_until_rung(const Condition& condition, std::int64_t most_ns, std::int64_t blind_ns);
   std::uint64_t visits() const noexcept { return visits_.load(std::memory_order_relaxed); }
 
   const int ordinal_;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
 namespace catenary {
 
@@ -47,17 +48,25 @@ class Backoff {
     return Step::kSleep;
   }
   // Something moved: start over.
-  void restart() noexcept { rounds_ = 0; }
+  void restart() noexcept { rounds_ = sleeps_ = 0; }
+  // How long to sleep where nothing rings: the longer nothing came, the longer, up to 1.6 ms, so
+  // that waiting for a late peer costs little and short waits stay short.
+  std::int64_t blind_sleep_ns() const noexcept {
+    return kFirstBlindSleep_ns << std::min(sleeps_ / 16, 5);
+  }
   // Slept: what woke us may need a moment, but a wait that is long already deserves no second
   // full budget.
   void after_sleep() noexcept {
+    ++sleeps_;
     rounds_ = policy_.pauses + policy_.yields - std::min(policy_.yields, kYieldsAfterSleep);
   }
 
  private:
   static constexpr int kYieldsAfterSleep = 2;
+  static constexpr std::int64_t kFirstBlindSleep_ns = 50'000;
   WaitPolicy policy_;
   int rounds_ = 0;
+  int sleeps_ = 0;
 };
 
 }  // namespace catenary

@@ -9,6 +9,7 @@
 
 #include "src/base/error.h"
 #include "src/base/log.h"
+#include "src/base/scope_exit.h"
 #include "src/bootstrap/socket_interface.h"
 #include "src/bootstrap/tcp.h"
 
@@ -84,7 +85,10 @@ std::unique_ptr<SendLink> SocketHub::connect(const LinkSpec& spec) {
     throw_error(ErrorCode::kInternal, "channel %u of the link to rank %d was made before",
                 introduction.channel, spec.peer);
   }
+  // A link that could not be dialled was not made, and may be tried again.
+  ScopeExit forget([&, at = entry] { outgoing_.erase(at); });
   dial(entry->second, peers_[introduction.to]);
+  forget.release();
   return std::make_unique<SocketSendLink>(entry->second.sender);
 }
 

@@ -268,6 +268,44 @@ TEST(Config, values_out_of_range_are_refused) {
   EXPECT_EQ(init_alone(&config), ncclInvalidArgument);
 }
 
+// ---- Shrinking. ----
+
+TEST(Shrink, makes_a_communicator_of_the_ranks_that_remain) {
+  run_crew(4, [](Seat& seat) {
+    if (seat.rank == 1) return;
+    int excluded = 1;
+    ncclComm_t child = nullptr;
+    require_success(ncclCommShrink(seat.comm, &excluded, 1, &child, nullptr, NCCL_SHRINK_DEFAULT),
+                    "ncclCommShrink");
+    int rank = -1;
+    int count = -1;
+    require_success(ncclCommUserRank(child, &rank), "ncclCommUserRank");
+    require_success(ncclCommCount(child, &count), "ncclCommCount");
+    require(rank == (seat.rank == 0 ? 0 : seat.rank - 1) && count == 3, "the new ranks");
+    float one = 1;
+    require_success(ncclAllReduce(&one, &one, 1, ncclFloat32, ncclSum, child, seat.stream), "sum");
+    seat.finish();
+    require(one == 3, "the sum of the ranks that remain");
+    require_success(ncclCommDestroy(child), "ncclCommDestroy");
+  });
+}
+
+TEST(Shrink, refuses_lists_that_make_no_sense) {
+  run_crew(2, [](Seat& seat) {
+    int own = seat.rank;
+    ncclComm_t child = nullptr;
+    require_result(ncclCommShrink(seat.comm, &own, 1, &child, nullptr, NCCL_SHRINK_DEFAULT),
+                   ncclInvalidArgument, "a rank that excludes itself");
+    require_result(ncclCommShrink(seat.comm, &own, 0, &child, nullptr, NCCL_SHRINK_DEFAULT),
+                   ncclInvalidArgument, "nobody excluded");
+    require_result(ncclCommShrink(seat.comm, &own, 2, &child, nullptr, NCCL_SHRINK_DEFAULT),
+                   ncclInvalidArgument, "everybody excluded");
+    require_result(ncclCommShrink(seat.comm, &own, 1, &child, nullptr, 7), ncclInvalidArgument,
+                   "unknown flags");
+    require(child == nullptr, "no communicator from a refused call");
+  });
+}
+
 // ---- Splitting. ----
 
 TEST(Split, by_color_and_key) {

@@ -177,6 +177,32 @@ TEST(Kill, of_a_random_rank_at_a_random_moment_is_noticed_by_all_others) {
   std::printf("seed %u: %d rounds, noticed within %.1f ms\n", seed, rounds, slowest);
 }
 
+// The survivors of rank 2 shrink the communicator that it broke, and go on.
+void shrink_and_go_on(int rank, Board& board) {
+  TestStream stream;
+  Seat seat{rank, kRanks, nullptr, stream};
+  require_success(ncclCommInitRank(&seat.comm, kRanks, board.id(rank == 0), rank), "init");
+  board.posts[rank].stage = kReady;
+  work_until_failure(seat, 1, board.posts[rank], board);
+  int dead = 2;
+  ncclComm_t rest = nullptr;
+  require_success(ncclCommShrink(seat.comm, &dead, 1, &rest, nullptr, NCCL_SHRINK_ABORT), "shrink");
+  require_success(ncclCommAbort(seat.comm), "abort of the parent");
+  float one = 1;
+  require_success(ncclAllReduce(&one, &one, 1, ncclFloat32, ncclSum, rest, stream), "sum");
+  stream.finish();
+  require(one == kRanks - 1, "the sum of the survivors");
+  require_success(ncclCommDestroy(rest), "destroy");
+}
+
+TEST(Kill, of_a_rank_can_be_survived_by_shrinking) {
+  Processes ranks(kRanks, shrink_and_go_on);
+  ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
+  ranks.board().event_ns = monotonic_ns();
+  ranks.signal(2, SIGKILL);
+  for (const std::string& failure : ranks.join(20s, 2)) ADD_FAILURE() << failure;
+}
+
 TEST(Kill, of_the_rank_that_made_the_id_is_noticed) {
   for (int i = 0; i < 3; ++i) run_round({static_cast<unsigned>(i), 0, 10000});
 }
