@@ -54,10 +54,13 @@ const std::vector<Variable>& variables() {
       number("NCCL_COMM_BLOCKING", &Config::comm_blocking, 0, 1,
              "1: communicators block, 0: they do not, whatever ncclConfig_t says."),
       number("CATENARY_STALL_TIMEOUT", &Config::stall_report_s, 0, 86400,
-             "Seconds without progress after which ranks compare what they wait for, and end a "
-             "deadlock with an error that names both sides. 0: never."),
+             "Seconds without progress after which a rank looks whether a peer runs another "
+             "operation; "
+             "if so, all ranks get an error that names both. A peer that is late is logged. 0: "
+             "never."),
       text("CATENARY_ALGO", &Config::algorithm,
-           "Forces one algorithm by its name (ring, direct, one_shot). Empty: by size."),
+           "Forces one algorithm by its name (ring, chain, direct, one_shot, pairwise) where a "
+           "collective has it. Empty: by size."),
       text("CATENARY_TRANSPORTS", &Config::transports,
            "The transports that may be used, separated by commas. Empty: all that work here."),
       number("NCCL_SHM_DISABLE", &Config::shm_disable, 0, 1,
