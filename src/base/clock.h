@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 
 namespace catenary {
 
@@ -37,8 +38,12 @@ class Deadline {
 struct Wait {
   Deadline deadline = Deadline::never();
   const std::atomic<bool>* cancelled = nullptr;
-  bool is_cancelled() const noexcept {
-    return cancelled != nullptr && cancelled->load(std::memory_order_acquire);
+  // Whether what is waited for can no longer come, because of something that the wait itself does
+  // not see. Ends it like the flag.
+  const std::function<bool()>* pointless = nullptr;
+  bool is_cancelled() const {
+    if (cancelled != nullptr && cancelled->load(std::memory_order_acquire)) return true;
+    return pointless != nullptr && (*pointless)();
   }
 };
 

@@ -48,14 +48,6 @@ Mapping::~Mapping() {
   if (base_ != nullptr) ::munmap(base_, bytes_);
 }
 
-void prefault(const std::byte* at, std::size_t bytes) noexcept {
-  constexpr std::uintptr_t kPage = 4096;
-  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, since Linux 5.14
-  const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(at) / kPage * kPage;
-  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(at) + bytes;
-  ::madvise(reinterpret_cast<void*>(first), end - first, kPopulateWrite);
-}
-
 UniqueFd create_memfd(const char* name, std::size_t bytes) {
   UniqueFd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) throw_system_error("cannot create a memfd for shared memory", errno);

@@ -33,10 +33,6 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
-// Asks for the pages of a range now instead of at their first touch. A hint: older kernels ignore
-// it.
-void prefault(const std::byte* at, std::size_t bytes) noexcept;
-
 // A memfd of exactly `bytes`, close-on-exec, sealed against growing and shrinking. Sparse: pages
 // cost memory when first touched.
 UniqueFd create_memfd(const char* name, std::size_t bytes);

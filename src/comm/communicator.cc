@@ -328,7 +328,7 @@ void Communicator::check_peers(const GroupRun& run) {
   if (waiting == nullptr) return;
   const int late = waiting->waits_for();
   const bool has_left = late != kNobody && membership_->has_left(late);
-  stall_watch_->check_left(*waiting, has_left, moves_);
+  stall_watch_->check_left(*waiting, has_left, polls_, moves_);
   if (stall_watch_->is_due(moves_, now_ns())) look_for_disagreement(*waiting);
 }
 

@@ -78,7 +78,10 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   // RunOwner.
   void throw_if_failed() override;
   void check_peers(const GroupRun& run) override;
-  void moved() noexcept override { ++moves_; }
+  void polled(bool moved) noexcept override {
+    ++polls_;
+    if (moved) ++moves_;
+  }
   void poll_transports() override;
   std::span<Doorbell* const> doorbells() override;
   void run_failed(const std::exception& error) noexcept override;
@@ -123,6 +126,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   std::optional<Error> failure_;  // guarded by failure_mutex_, set once
 
   // The driver only.
+  std::uint64_t polls_ = 0;
   std::uint64_t moves_ = 0;
   std::optional<StallWatch> stall_watch_;
 

@@ -46,14 +46,20 @@ void StallWatch::check_opening(const ScheduleRun& waiting, int peer) {
               rank_, describe(mine).c_str(), peer, describe(theirs).c_str());
 }
 
-void StallWatch::check_left(const ScheduleRun& waiting, bool has_left, std::uint64_t moves) {
-  if (has_left && left_seen_ && left_seen_at_ == moves) {
-    throw_error(ErrorCode::kRemote,
-                "rank %d has left the communicator, but rank %d waits for it in %s",
-                waiting.waits_for(), rank_, describe(waiting.spec().descriptor).c_str());
-  }
+void StallWatch::check_left(const ScheduleRun& waiting, bool has_left, std::uint64_t polls,
+                            std::uint64_t moves) {
+  const bool is_news = !left_seen_ || moves != moves_at_news_;
   left_seen_ = has_left;
-  left_seen_at_ = moves;
+  if (!has_left) return;
+  if (is_news) {
+    polls_at_news_ = polls;
+    moves_at_news_ = moves;
+    return;
+  }
+  if (polls == polls_at_news_) return;
+  throw_error(ErrorCode::kRemote,
+              "rank %d has left the communicator, but rank %d waits for it in %s",
+              waiting.waits_for(), rank_, describe(waiting.spec().descriptor).c_str());
 }
 
 void StallWatch::tell(const ScheduleRun& waiting) {

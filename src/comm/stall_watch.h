@@ -31,8 +31,10 @@ class StallWatch {
   // if the opening that lies there has its number, but is not of it.
   void check_opening(const ScheduleRun& waiting, int peer);
   // Throws kRemote if the rank that is waited for has left. It may have sent what we need before it
-  // did, so the run gets another poll in between: only the second look in a row counts.
-  void check_left(const ScheduleRun& waiting, bool has_left, std::uint64_t moves);
+  // did, so that only counts if a poll after the news brought nothing. (Two looks in a row prove no
+  // poll between them: they may be those of two threads.)
+  void check_left(const ScheduleRun& waiting, bool has_left, std::uint64_t polls,
+                  std::uint64_t moves);
   // Logs who is waited for, once a stall.
   void tell(const ScheduleRun& waiting);
 
@@ -44,7 +46,8 @@ class StallWatch {
   std::int64_t still_since_ns_ = 0;
   bool told_ = false;
   bool left_seen_ = false;
-  std::uint64_t left_seen_at_ = 0;  // in moves
+  std::uint64_t polls_at_news_ = 0;
+  std::uint64_t moves_at_news_ = 0;
 };
 
 }  // namespace catenary

@@ -22,7 +22,7 @@ Task::Progress GroupRun::poll() {
     owner_->poll_transports();
     progress = poll_members();
   }
-  if (progress != Progress::kNone) owner_->moved();
+  owner_->polled(progress != Progress::kNone);
   return progress;
 }
 

@@ -42,8 +42,8 @@ class RunOwner {
   virtual void poll_transports() = 0;
   // What rings when a peer did something; empty: nobody rings.
   virtual std::span<Doorbell* const> doorbells() = 0;
-  // A run got on.
-  virtual void moved() noexcept = 0;
+  // A run was polled, and got on or not.
+  virtual void polled(bool moved) noexcept = 0;
   // A run threw: becomes the communicator's failure unless it already has one.
   virtual void run_failed(const std::exception& error) noexcept = 0;
   // The group run is over, well or not, and may be used again.

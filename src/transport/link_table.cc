@@ -76,6 +76,11 @@ LinkTable::LinkTable(Transports transports, Membership& membership, const Wait& 
   for (int peer = 0; peer < nranks_; ++peer) {
     books.push_back(parse_addresses(published[index(peer)], peer));
   }
+  // A rank that dies while others wait to attach it is heard of on the control plane alone.
+  const std::function<bool()> someone_failed = [&membership] {
+    return membership.poll().has_value();
+  };
+  const Wait attach_wait = {wait.deadline, wait.cancelled, &someone_failed};
   Bytes verdict;
   for (const auto& transport : transports_) {
     std::vector<Bytes> addresses;
@@ -83,7 +88,7 @@ LinkTable::LinkTable(Transports transports, Membership& membership, const Wait& 
       const auto found = book.find(transport->name());
       addresses.push_back(found == book.end() ? Bytes{} : found->second);
     }
-    const Bytes row = publish_verdict(transport->name(), transport->attach(addresses, wait));
+    const Bytes row = publish_verdict(transport->name(), transport->attach(addresses, attach_wait));
     verdict.insert(verdict.end(), row.begin(), row.end());
   }
   choose(membership.all_gather(verdict, wait));

@@ -159,7 +159,9 @@ class Handout {
       const std::int64_t before = now_ns() - kPatience_ns;
       std::erase_if(visitors_, [&](const Visitor& visitor) { return visitor.since_ns < before; });
     }
-    while (visitors_.size() < kMostVisitors) {
+    // No more than so many knocks at a time, lest strangers who knock without end keep us from the
+    // wait.
+    for (int knocks = 0; knocks < 64 && visitors_.size() < kMostVisitors; ++knocks) {
       UniqueFd socket(::accept4(door_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!socket) {
         // Out of descriptors or memory: the knock stays, and others may free some.

@@ -14,28 +14,12 @@ std::size_t channel_index(int member, Channel channel) {
   return static_cast<std::size_t>(member) * kChannelCount + static_cast<std::size_t>(channel);
 }
 
-// A first touch costs 2 us a page, which a small message would pay in each slot once. In large
-// groups the pages of all links would be too much memory for messages that may never come.
-constexpr int kMostPrefaultedMembers = 16;
-constexpr std::size_t kPrefaultedBytes = 4096;
-
-void prefault_small_messages(const RingArena& arena, const std::byte* ring) {
-  const SlotRingShape& shape = arena.shape().ring;
-  if (arena.shape().members > kMostPrefaultedMembers) return;
-  prefault(ring, shape.data_offset(0));
-  for (std::uint32_t slot = 0; slot < shape.slots; ++slot) {
-    prefault(ring + shape.data_offset(slot), std::min(shape.slot_bytes, kPrefaultedBytes));
-  }
-}
-
 class RingSendLink final : public SendLink {
  public:
   RingSendLink(std::shared_ptr<const RingArena> arena, int from, int to, Channel channel)
       : arena_(std::move(arena)),
         ring_(arena_->ring(from, to, channel), arena_->shape().ring),
-        peer_bell_(arena_->bell(to)) {
-    prefault_small_messages(*arena_, arena_->ring(from, to, channel));
-  }
+        peer_bell_(arena_->bell(to)) {}
 
   ByteSpan try_acquire(std::size_t bytes) override { return ring_.try_acquire(bytes); }
   void commit(std::size_t bytes) override {
@@ -55,9 +39,7 @@ class RingRecvLink final : public RecvLink {
   RingRecvLink(std::shared_ptr<const RingArena> arena, int from, int to, Channel channel)
       : arena_(std::move(arena)),
         ring_(arena_->ring(from, to, channel), arena_->shape().ring),
-        peer_bell_(arena_->bell(from)) {
-    prefault_small_messages(*arena_, arena_->ring(from, to, channel));
-  }
+        peer_bell_(arena_->bell(from)) {}
 
   ByteView try_peek() override { return ring_.try_peek(); }
   void release() override {

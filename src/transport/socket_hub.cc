@@ -147,15 +147,21 @@ void SocketHub::serve_outgoing() {
   }
 }
 
+// Makes room. Not done without need: a peer that is busy elsewhere may take its time.
+void SocketHub::drop_old_guests() {
+  const std::int64_t before = now_ns() - kPatience_ns;
+  std::erase_if(guests_, [&](const Guest& guest) { return guest.since_ns < before; });
+}
+
 void SocketHub::accept_guests() {
-  if (guests_.size() >= kMostGuests) {
-    const std::int64_t before = now_ns() - kPatience_ns;
-    std::erase_if(guests_, [&](const Guest& guest) { return guest.since_ns < before; });
-  }
+  if (guests_.size() >= kMostGuests) drop_old_guests();
   while (guests_.size() < kMostGuests) {
-    // Out of descriptors: the connection stays in the queue, and the next poll tries again.
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) return;
+    if (!socket) {
+      // Out of descriptors: the connection stays in the queue, and the next poll tries again.
+      if (errno == EMFILE || errno == ENFILE) drop_old_guests();
+      return;
+    }
     guests_.push_back({std::move(socket),
                        LinkHandshake::accept(context_.key, context_.rank, context_.nranks),
                        now_ns()});

@@ -58,6 +58,7 @@ class SocketHub {
   static void dial(Outgoing& outgoing, const SocketAddress& address);
   void serve_outgoing();
   void accept_guests();
+  void drop_old_guests();
   void serve_guests();
   void seat(Guest& guest);
 
