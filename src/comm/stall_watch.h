@@ -1,13 +1,14 @@
 // StallWatch: what a rank looks at when nothing of its communicator has moved for a while.
 //
 // A peer that is merely late is no error, however late; it is named in the log. But if the opening
-// of another operation lies unread on one of our links, then its sender runs something that we have
-// not issued, while we wait in something else: the ranks do not issue the same operations in the
+// of another operation lies unread on a link from the rank we wait for, then that rank runs
+// something that we have not issued: the ranks do not issue the same operations in the
 // same order, and would wait for ever. That is an error on every rank. So is an opening that
 // differs from our own operation of the same number, on a link that we do not look at because we
 // take, say, another rank for the root.
 //
-// Threads: the driver. Nothing waits. Failure: check_x throws kInvalidUsage.
+// Threads: the driver. Nothing waits. Failure: check_x throws kInvalidUsage,
+// check_left kRemote.
 #pragma once
 
 #include <cstdint>
