@@ -1,30 +1,53 @@
 #include "src/collective/algorithms.h"
 
+#include <algorithm>
+
 namespace catenary {
 namespace {
 
 constexpr Algorithm kAlgorithms[] = {
-    {"ring", Collective::kAllReduce, ring_all_reduce},
-    {"direct", Collective::kAllReduce, direct_all_reduce},
-    {"one_shot", Collective::kAllReduce, one_shot_all_reduce},
-    {"chain", Collective::kBroadcast, chain_broadcast},
-    {"direct", Collective::kBroadcast, direct_broadcast},
-    {"chain", Collective::kReduce, chain_reduce},
-    {"direct", Collective::kReduce, direct_reduce},
-    {"ring", Collective::kAllGather, ring_all_gather},
-    {"direct", Collective::kAllGather, direct_all_gather},
-    {"ring", Collective::kReduceScatter, ring_reduce_scatter},
-    {"direct", Collective::kReduceScatter, direct_reduce_scatter},
-    {"pairwise", Collective::kAllToAll, pairwise_all_to_all},
-    {"direct", Collective::kAllToAll, direct_all_to_all},
-    {"direct", Collective::kGather, direct_gather},
-    {"direct", Collective::kScatter, direct_scatter},
-    {"direct", Collective::kSend, direct_send},
-    {"direct", Collective::kRecv, direct_recv},
+    {"ring", Collective::kAllReduce, ring_all_reduce, chunk_per_rank},
+    {"direct", Collective::kAllReduce, direct_all_reduce, chunk_per_rank},
+    {"one_shot", Collective::kAllReduce, one_shot_all_reduce, one_chunk},
+    {"chain", Collective::kBroadcast, chain_broadcast, one_chunk},
+    {"direct", Collective::kBroadcast, direct_broadcast, one_chunk},
+    {"chain", Collective::kReduce, chain_reduce, one_chunk},
+    {"direct", Collective::kReduce, direct_reduce, one_chunk},
+    {"ring", Collective::kAllGather, ring_all_gather, chunk_per_rank},
+    {"direct", Collective::kAllGather, direct_all_gather, chunk_per_rank},
+    {"ring", Collective::kReduceScatter, ring_reduce_scatter, chunk_per_rank},
+    {"direct", Collective::kReduceScatter, direct_reduce_scatter, chunk_per_rank},
+    {"pairwise", Collective::kAllToAll, pairwise_all_to_all, chunk_per_rank},
+    {"direct", Collective::kAllToAll, direct_all_to_all, chunk_per_rank},
+    {"direct", Collective::kGather, direct_gather, chunk_per_rank},
+    {"direct", Collective::kScatter, direct_scatter, chunk_per_rank},
+    {"direct", Collective::kSend, direct_send, one_chunk},
+    {"direct", Collective::kRecv, direct_recv, one_chunk},
 };
+
+Steps copy_of_one(Place /*at*/) { co_yield {.src = input(0), .dst = output(0)}; }
 
 }  // namespace
 
 std::span<const Algorithm> algorithms() { return kAlgorithms; }
+
+const Algorithm* find_algorithm(Collective collective, std::string_view name) {
+  const auto found = std::ranges::find_if(kAlgorithms, [&](const Algorithm& algorithm) {
+    return algorithm.collective == collective && algorithm.name == name;
+  });
+  return found == std::end(kAlgorithms) ? nullptr : found;
+}
+
+Steps steps_of(const Algorithm& algorithm, Place at) {
+  const bool alone = at.ranks == 1 && algorithm.collective != Collective::kSend &&
+                     algorithm.collective != Collective::kRecv;
+  return alone ? copy_of_one(at) : algorithm.steps(at);
+}
+
+Schedule schedule_of(const Algorithm& algorithm, const Place& at) {
+  Schedule schedule{.chunk_count = algorithm.chunks(at), .steps = {}};
+  for (const Step& step : steps_of(algorithm, at)) schedule.add(step);
+  return schedule;
+}
 
 }  // namespace catenary

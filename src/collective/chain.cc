@@ -1,37 +1,31 @@
 // Schedules that pass the whole message down a chain of all ranks that starts or ends at the root.
 // The message is one chunk; its slices follow each other, so all ranks of the chain work at once.
 #include "src/collective/algorithms.h"
-#include "src/collective/steps.h"
 
 namespace catenary {
 
 // root, root + 1, ..., root - 1.
-Schedule chain_broadcast(int rank, int nranks, int root) {
-  Schedule schedule;
-  const int next = rank_after(rank, 1, nranks);
+Steps chain_broadcast(Place at) {
   Step step{.dst = output(0)};
-  if (rank == root) {
+  if (at.rank == at.root) {
     step.src = input(0);
   } else {
-    step.recv_from = rank_after(rank, -1, nranks);
+    step.recv_from = at.after(-1);
   }
-  if (next != root) step.send_to = next;
-  schedule.add(step);
-  return schedule;
+  if (at.after(1) != at.root) step.send_to = at.after(1);
+  co_yield step;
 }
 
 // root + 1, root + 2, ..., root.
-Schedule chain_reduce(int rank, int nranks, int root) {
-  Schedule schedule;
+Steps chain_reduce(Place at) {
   Step step{.src = input(0)};
-  if (rank_after(rank, -1, nranks) != root) step.recv_from = rank_after(rank, -1, nranks);
-  if (rank == root) {
+  if (at.after(-1) != at.root) step.recv_from = at.after(-1);
+  if (at.rank == at.root) {
     step.dst = output(0);
   } else {
-    step.send_to = rank_after(rank, 1, nranks);
+    step.send_to = at.after(1);
   }
-  schedule.add(step);
-  return schedule;
+  co_yield step;
 }
 
 }  // namespace catenary

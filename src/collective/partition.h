@@ -53,36 +53,40 @@ constexpr std::size_t cut_elements(std::size_t element_bytes) {
 
 class Partition {
  public:
-  // `count` elements in chunk_count parts that differ by one cut at most. With fewer cuts than
-  // parts, the last parts are empty; nothing is sent for those.
-  static constexpr Partition split(std::size_t count, std::size_t element_bytes, int chunk_count) {
+  // The elements of `whole` in chunk_count parts that differ by one cut at most. With fewer cuts
+  // than parts, the last parts are empty; nothing is sent for those.
+  static constexpr Partition split(Range whole, std::size_t element_bytes, int chunk_count) {
     CATENARY_ASSERT(element_bytes > 0 && chunk_count > 0);
     Partition partition;
     partition.element_bytes_ = element_bytes;
-    if (chunk_count == 1) {
-      partition.stride_ = count;
-      partition.end_ = count;
-      return partition;
-    }
+    partition.begin_ = whole.offset;
+    partition.end_ = whole.offset + whole.count;
+    partition.longest_ = whole.count;
+    partition.stride_ = whole.count;
+    if (chunk_count == 1) return partition;
     const std::size_t unit = cut_elements(element_bytes);
-    const std::size_t units = divided_up(count, unit);
+    const std::size_t units = divided_up(whole.count, unit);
     const auto parts = static_cast<std::size_t>(chunk_count);
     const std::size_t units_per_part = divided_down(units, parts);
     partition.stride_ = units_per_part * unit;
     partition.longer_chunks_ = units - units_per_part * parts;
     partition.unit_ = unit;
-    partition.end_ = count;
     return partition;
   }
+  static constexpr Partition split(std::size_t count, std::size_t element_bytes, int chunk_count) {
+    return split(Range{0, count}, element_bytes, chunk_count);
+  }
 
-  // Chunk i is [i * count, (i + 1) * count): a part for each rank, all equally long. The shorter
-  // buffer, where there is one, is chunk 0.
-  static constexpr Partition per_rank(std::size_t count, std::size_t element_bytes,
+  // A part of `count` elements for each rank, one after the other; chunk i is `within` of part i.
+  // The shorter buffer, where there is one, is chunk 0.
+  static constexpr Partition per_rank(std::size_t count, Range within, std::size_t element_bytes,
                                       int chunk_count) {
     CATENARY_ASSERT(element_bytes > 0 && chunk_count > 0);
     Partition partition;
     partition.element_bytes_ = element_bytes;
     partition.stride_ = count;
+    partition.begin_ = within.offset;
+    partition.longest_ = within.count;
     partition.end_ = count * static_cast<std::size_t>(chunk_count);
     return partition;
   }
@@ -91,41 +95,52 @@ class Partition {
 
   constexpr Range chunk(int index) const {
     const std::size_t begin = boundary(static_cast<std::size_t>(index));
-    return {begin, boundary(static_cast<std::size_t>(index) + 1) - begin};
+    return {begin, std::min(boundary(static_cast<std::size_t>(index) + 1) - begin, longest_)};
   }
 
   // Elements in the longest chunk, which is the first.
-  constexpr std::size_t longest_chunk() const { return boundary(1); }
+  constexpr std::size_t longest_chunk() const { return chunk(0).count; }
 
  private:
   constexpr std::size_t boundary(std::size_t index) const {
-    return std::min(index * stride_ + std::min(index, longer_chunks_) * unit_, end_);
+    return std::min(begin_ + index * stride_ + std::min(index, longer_chunks_) * unit_, end_);
   }
 
   std::size_t element_bytes_ = 1;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
   std::size_t stride_ = 0;         // from one chunk to the next, in elements
+  std::size_t longest_ = 0;        // no chunk is longer
   std::size_t longer_chunks_ = 0;  // so many of the first chunks are one unit longer
   std::size_t unit_ = 0;
-  std::size_t end_ = 0;
 };
 
+// Which elements a lane moves, of `count`: lanes cut them as evenly as cuts allow.
+constexpr Range lane_range(std::size_t count, std::size_t element_bytes, int lane, int lanes) {
+  if (lanes == 1) return {0, count};
+  return Partition::split(count, element_bytes, lanes).chunk(lane);
+}
+
 // The partition that a collective's own meaning of `count` asks for (NCCL's: what one rank gives or
-// gets where the longer buffer holds a part per rank, otherwise all of it).
+// gets where the longer buffer holds a part per rank, otherwise all of it), for one of its lanes.
 constexpr Partition partition_for(Collective collective, std::size_t count,
-                                  std::size_t element_bytes, int chunk_count) {
-  return holds_part_per_rank(collective) ? Partition::per_rank(count, element_bytes, chunk_count)
-                                         : Partition::split(count, element_bytes, chunk_count);
+                                  std::size_t element_bytes, int chunk_count, int lane = 0,
+                                  int lanes = 1) {
+  const Range range = lane_range(count, element_bytes, lane, lanes);
+  return holds_part_per_rank(collective)
+             ? Partition::per_rank(count, range, element_bytes, chunk_count)
+             : Partition::split(range, element_bytes, chunk_count);
 }
 
 // Passes and slices of a partition's chunks.
 class Slicing {
  public:
   // slice_bytes: the most that one slice may hold, at most a slot's payload and at least one
-  // element.
-  constexpr Slicing(const Partition& partition, std::size_t slice_bytes, std::uint32_t slots)
+  // element. slices: the most of a chunk that move in a pass; fewer than a link has slots.
+  constexpr Slicing(const Partition& partition, std::size_t slice_bytes, std::uint32_t slices)
       : partition_(partition), slice_(elements_in(slice_bytes, partition.element_bytes())) {
-    CATENARY_ASSERT(slots >= 2 && slice_ > 0);
-    pass_ = slice_ * (slots - 1);
+    CATENARY_ASSERT(slices >= 1 && slice_ > 0);
+    pass_ = slice_ * slices;
   }
 
   constexpr const Partition& partition() const { return partition_; }
@@ -140,7 +155,10 @@ class Slicing {
     return {whole.offset + done, std::min(pass_, whole.count - done)};
   }
 
-  // How many slices a part moves in: at most slots - 1, 0 if it is empty.
+  // Elements in the longest part that moves in a pass.
+  constexpr std::size_t longest_part() const { return std::min(partition_.longest_chunk(), pass_); }
+
+  // How many slices a part moves in, 0 if it is empty.
   constexpr std::size_t slices(const Range& part) const { return pieces(part.count, slice_); }
 
   constexpr Range slice(const Range& part, std::size_t index) const {

@@ -60,13 +60,6 @@ std::string_view best_name(Collective collective, std::size_t bytes, int nranks,
   throw_error(ErrorCode::kInternal, "no algorithm for collective %d", static_cast<int>(collective));
 }
 
-const Algorithm* find(Collective collective, std::string_view name) {
-  for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.collective == collective && algorithm.name == name) return &algorithm;
-  }
-  return nullptr;
-}
-
 bool is_known(std::string_view name) {
   const auto has_name = [name](const Algorithm& algorithm) { return algorithm.name == name; };
   return std::ranges::any_of(algorithms(), has_name);
@@ -83,19 +76,19 @@ bool is_known(std::string_view name) {
 
 }  // namespace
 
-const Algorithm& select(Collective collective, std::size_t bytes, int nranks,
-                        const MachineFacts& machine, std::string_view forced) {
+Selection select(Collective collective, std::size_t bytes, int nranks, const MachineFacts& machine,
+                 std::string_view forced) {
   if (!forced.empty()) {
-    if (const Algorithm* wish = find(collective, forced)) return *wish;
+    if (const Algorithm* wish = find_algorithm(collective, forced)) return {wish};
     if (!is_known(forced)) refuse(forced);
   }
   const std::string_view name = best_name(collective, bytes, nranks, machine);
-  const Algorithm* best = find(collective, name);
+  const Algorithm* best = find_algorithm(collective, name);
   if (best == nullptr) {
     throw_error(ErrorCode::kInternal, "%s has no algorithm \"%s\"",
                 std::string(name_of(collective)).c_str(), std::string(name).c_str());
   }
-  return *best;
+  return {best};
 }
 
 }  // namespace catenary

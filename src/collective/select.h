@@ -17,10 +17,15 @@ struct MachineFacts {
   int cores = 1;        // that those ranks may use together
 };
 
+struct Selection {
+  const Algorithm* algorithm = nullptr;
+  int lanes = 1;
+};
+
 // `bytes` are those of the longer buffer. `forced` is a user's wish, empty for none: the collective
 // runs the algorithm of that name if it has one, and otherwise what it would have run without. A
 // name that no collective knows throws Error(kInvalidArgument), which lists the known ones.
-const Algorithm& select(Collective collective, std::size_t bytes, int nranks,
-                        const MachineFacts& machine, std::string_view forced = {});
+Selection select(Collective collective, std::size_t bytes, int nranks, const MachineFacts& machine,
+                 std::string_view forced = {});
 
 }  // namespace catenary

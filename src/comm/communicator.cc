@@ -189,9 +189,7 @@ TaskPtr Communicator::make_task(std::span<const OperationRequest> requests) {
   TaskPtr task(run.release());
   const std::lock_guard lock(issue_mutex_);
   for (const OperationRequest& request : requests) {
-    Turn* turn = nullptr;
-    const RunSpec spec = make_spec(request, turn);
-    static_cast<GroupRun&>(*task).add(spec, *turn);
+    add_operation(request, static_cast<GroupRun&>(*task));
   }
   return task;
 }
@@ -242,37 +240,44 @@ const PlanCache::Entry& Communicator::find_plan(const OperationRequest& request)
   return plans_->find(request.kind, bytes, has_root(request.kind) ? request.root : 0, scaled);
 }
 
-RunSpec Communicator::make_spec(const OperationRequest& request, Turn*& turn) {
-  const std::size_t width = element_bytes(request.type);
+void Communicator::add_operation(const OperationRequest& request, GroupRun& run) {
   const PlanCache::Entry& entry = find_plan(request);
 
   RunSpec spec;
-  spec.plan = entry.plan.get();
   if (reduces(request.kind)) {
     spec.kernels = &kernels::reduce_kernels(request.type, request.reduction.op, isa_);
   }
   spec.input = static_cast<const std::byte*>(request.input);
   spec.output = static_cast<std::byte*>(request.output);
-  spec.slicing = Slicing(partition_for(request.kind, request.count, width, spec.plan->chunk_count),
-                         slice_bytes_, static_cast<std::uint32_t>(config_.slots));
   spec.scaling = request.reduction.scaling;
   spec.divisor = request.reduction.divisor;
   spec.rank = rank_;
 
   const auto peer = static_cast<std::size_t>(request.root);
-  turn = request.kind == Collective::kSend   ? &send_turns_[peer]
-         : request.kind == Collective::kRecv ? &recv_turns_[peer]
-                                             : &collective_turn_;
-  spec.descriptor.sequence = static_cast<std::uint32_t>(turn->taken);
+  Turn& turn = request.kind == Collective::kSend   ? send_turns_[peer]
+               : request.kind == Collective::kRecv ? recv_turns_[peer]
+                                                   : collective_turn_;
+  spec.descriptor.sequence = static_cast<std::uint32_t>(turn.taken);
   spec.descriptor.kind = request.kind;
   spec.descriptor.type = request.type;
   spec.descriptor.reduction = reduces(request.kind) ? request.reduction.name : Reduction::kNone;
-  if (turn == &collective_turn_) {
+  if (&turn == &collective_turn_) {
     spec.descriptor.algorithm = static_cast<std::uint8_t>(entry.algorithm - algorithms().data());
     spec.descriptor.root = has_root(request.kind) ? request.root : 0;
   }
   spec.descriptor.count = request.count;
-  return spec;
+
+  const std::uint64_t ticket = turn.take();
+  const auto lanes = static_cast<int>(entry.lanes.size());
+  for (int lane = 0; lane < lanes; ++lane) {
+    const auto index = static_cast<std::size_t>(lane);
+    spec.plan = &entry.lanes[index];
+    spec.scratch = &scratch_[index];
+    spec.slicing = Slicing(partition_for(request.kind, request.count, element_bytes(request.type),
+                                         spec.plan->chunk_count, lane, lanes),
+                           slice_bytes_, static_cast<std::uint32_t>(config_.slots - 1));
+    run.add(spec, turn, ticket);
+  }
 }
 
 void Communicator::wait_idle() {

@@ -7,6 +7,7 @@
 // later becomes the one failure of the communicator, which every later call throws.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -95,7 +96,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   Error cause_of(const Error& error);
   std::unique_ptr<GroupRun> take_run();
   const PlanCache::Entry& find_plan(const OperationRequest& request);
-  RunSpec make_spec(const OperationRequest& request, Turn*& turn);
+  void add_operation(const OperationRequest& request, GroupRun& run);
   void enqueue(std::span<const OperationRequest> requests, TaskPtr task);
   Wait wait_until_timeout() const;
 
@@ -126,6 +127,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   std::optional<Error> failure_;  // guarded by failure_mutex_, set once
 
   // The driver only.
+  std::array<ScratchMemory, kMostLanes> scratch_;
   std::uint64_t polls_ = 0;
   std::uint64_t moves_ = 0;
   std::optional<StallWatch> stall_watch_;

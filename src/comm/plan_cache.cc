@@ -12,19 +12,25 @@ PlanCache::PlanCache(int rank, int nranks, LinkTable& links, const MachineFacts&
 }
 
 const PlanCache::Entry& PlanCache::find(Collective kind, std::size_t bytes, int root, bool scaled) {
-  const Algorithm& algorithm = select(kind, bytes, nranks_, machine_, forced_);
+  const Selection selected = select(kind, bytes, nranks_, machine_, forced_);
+  const Algorithm& algorithm = *selected.algorithm;
   for (const auto& entry : entries_) {
-    if (entry->algorithm == &algorithm && entry->root == root && entry->scaled == scaled)
+    const auto lanes = static_cast<int>(entry->lanes.size());
+    if (entry->algorithm == &algorithm && entry->root == root && entry->scaled == scaled &&
+        lanes == selected.lanes)
       return *entry;
   }
   const bool point_to_point = kind == Collective::kSend || kind == Collective::kRecv;
-  const Channel channel = point_to_point ? Channel::kPointToPoint : Channel::kCollective;
-  const Schedule schedule = algorithm.schedule(rank_, nranks_, root);
-  auto plan = std::make_unique<const Plan>(compile(schedule, rank_, channel, scaled, links_));
+  auto entry = std::make_unique<Entry>(Entry{&algorithm, root, scaled, {}});
+  for (int lane = 0; lane < selected.lanes; ++lane) {
+    const Channel channel = point_to_point ? Channel::kPointToPoint : collective_channel(lane);
+    const Place at{.rank = rank_, .ranks = nranks_, .root = root, .lane = lane};
+    entry->lanes.push_back(compile(schedule_of(algorithm, at), rank_, channel, scaled, links_));
+  }
   log_info(Subsystem::kTuning, -1,
            format("%s: %zu Bytes -> Algo %s", std::string(name_of(kind)).c_str(), bytes,
                   std::string(algorithm.name).c_str()));
-  entries_.push_back(std::make_unique<Entry>(Entry{&algorithm, root, scaled, std::move(plan)}));
+  entries_.push_back(std::move(entry));
   return *entries_.back();
 }
 

@@ -26,7 +26,7 @@ class PlanCache {
     const Algorithm* algorithm;
     int root;
     bool scaled;
-    std::unique_ptr<const Plan> plan;
+    std::vector<Plan> lanes;
   };
   // The plan for moving `bytes` (of the longer buffer). root: also the peer of a send or receive.
   const Entry& find(Collective kind, std::size_t bytes, int root, bool scaled);

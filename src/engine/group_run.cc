@@ -1,5 +1,6 @@
 #include "src/engine/group_run.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace catenary {
@@ -10,8 +11,8 @@ void GroupRun::begin(std::shared_ptr<RunOwner> owner) {
   left_ = 0;
 }
 
-void GroupRun::add(const RunSpec& spec, Turn& turn) {
-  members_.push_back({ScheduleRun(spec), &turn, turn.take(), false});
+void GroupRun::add(const RunSpec& lane, Turn& turn, std::uint64_t ticket) {
+  members_.push_back({ScheduleRun(lane), &turn, ticket, false});
   ++left_;
 }
 
@@ -34,11 +35,22 @@ Task::Progress GroupRun::poll_members() {
     moved = moved || progress != Progress::kNone;
     if (progress != Progress::kDone) continue;
     member.over = true;
-    ++member.turn->serving;
     --left_;
+    if (all_lanes_over(member)) ++member.turn->serving;
   }
   if (left_ == 0) return Progress::kDone;
   return moved ? Progress::kSome : Progress::kNone;
+}
+
+// Lanes of one operation are neighbours, and few.
+bool GroupRun::all_lanes_over(const Member& member) const {
+  const auto is_open_lane = [&](const Member& other) {
+    return other.turn == member.turn && other.ticket == member.ticket && !other.over;
+  };
+  const auto here = members_.begin() + (&member - members_.data());
+  const auto first = here - std::min<std::ptrdiff_t>(here - members_.begin(), kMostLanes - 1);
+  const auto last = here + std::min<std::ptrdiff_t>(members_.end() - here, kMostLanes);
+  return std::none_of(first, last, is_open_lane);
 }
 
 void GroupRun::check() { owner_->check_peers(*this); }

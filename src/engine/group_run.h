@@ -60,7 +60,8 @@ class GroupRun final : public Task {
 
   // Begins a new life: `owner` is kept alive until the run is over.
   void begin(std::shared_ptr<RunOwner> owner);
-  void add(const RunSpec& spec, Turn& turn);
+  // A lane of an operation. The lanes of one share its ticket, and are added one after the other.
+  void add(const RunSpec& lane, Turn& turn, std::uint64_t ticket);
 
   Progress poll() override;
   void check() override;
@@ -80,6 +81,7 @@ class GroupRun final : public Task {
   };
 
   Progress poll_members();
+  bool all_lanes_over(const Member& member) const;
 
   std::shared_ptr<RunOwner> owner_;
   std::vector<Member> members_;

@@ -19,7 +19,8 @@ class Compiler {
     find_own_messages();
     for (std::size_t i = 0; i < steps_.size();) {
       const Step& step = steps_[i];
-      if (step.dst.buffer == Buffer::kScratch) {
+      note_scratch(step);
+      if (step.dst.buffer == Buffer::kCarry) {
         i = add_fold(i);
       } else if (own_messages_ && step.send_to == rank_) {
         ++i;  // read in place by the fold
@@ -50,27 +51,40 @@ class Compiler {
     }
   }
 
+  void note_scratch(const Step& step) {
+    for (const Chunk& chunk : {step.src, step.dst}) {
+      if (chunk.buffer != Buffer::kScratch) continue;
+      plan_.scratch_count = std::max(plan_.scratch_count, chunk.index + 1);
+    }
+  }
+
+  int part_of(const Chunk& chunk) const { return chunk.index % plan_.chunk_count; }
+
   void add_step(const Step& step) {
     PlannedStep planned;
     planned.src = step.src;
     planned.dst = step.dst;
+    planned.part = part_of(step.dst ? step.dst : step.src);
+    planned.received_first = step.received_first;
     fill_recv(step.recv_from, planned);
     fill_send(step.send_to, planned);
     plan_.steps.push_back(planned);
   }
 
-  // Steps from `at` up to the one that takes the sum out of scratch are one fold.
+  // Steps from `at` up to the one that takes the sum out of the carry are one fold.
   std::size_t add_fold(std::size_t at) {
     PlannedStep planned;
     planned.fold_first = static_cast<int>(plan_.fold_sources.size());
     const Chunk carried = steps_[at].dst;
+    planned.part = part_of(carried);
     if (steps_[at].src) plan_.fold_sources.push_back({nullptr, steps_[at].src, kNobody, false});
     for (bool first = true;; ++at, first = false) {
       if (at == steps_.size()) throw Error(ErrorCode::kInternal, "a schedule leaves a fold open");
       const Step& step = steps_[at];
+      note_scratch(step);
       const bool well_formed = step.recv_from != kNobody && (first || step.src == carried);
       if (!well_formed)
-        throw Error(ErrorCode::kInternal, "a schedule uses scratch outside of a fold");
+        throw Error(ErrorCode::kInternal, "a schedule uses a carry outside of a fold");
       add_fold_source(step.recv_from);
       if (step.dst == carried) continue;
       planned.fold_count = static_cast<int>(plan_.fold_sources.size()) - planned.fold_first;

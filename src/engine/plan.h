@@ -19,8 +19,10 @@ struct PlannedStep {
   SendLink* send = nullptr;
   Chunk src = {};
   Chunk dst = {};
+  int part = 0;  // of the partition: as long as the step's chunks are
   int recv_from = kNobody;
   int send_to = kNobody;
+  bool received_first = false;
   bool opens_recv = false;  // the first message of the operation on that link
   bool opens_send = false;
   int fold_first = 0;  // a fold of `fold_count` sources, the first at this index; 0: not a fold
@@ -37,6 +39,7 @@ struct FoldSource {
 
 struct Plan {
   int chunk_count = 1;
+  int scratch_count = 0;
   std::vector<PlannedStep> steps;
   std::vector<FoldSource> fold_sources;
 };

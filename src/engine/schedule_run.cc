@@ -28,6 +28,7 @@ ScheduleRun::ScheduleRun(const RunSpec& spec)
 Task::Progress ScheduleRun::advance() {
   if (!started_) {
     take_scalar();
+    take_scratch();
     started_ = true;
   }
   bool moved = false;
@@ -67,7 +68,7 @@ bool ScheduleRun::is_unopened(int peer) const {
 // Does the slices of one step that can be done now; true once all are. The first message of an
 // operation on a link is sent even if it carries no data: it opens with the descriptor.
 bool ScheduleRun::do_step(const PlannedStep& step) {
-  const Range part = spec_.slicing.part((step.dst ? step.dst : step.src).index, pass_);
+  const Range part = spec_.slicing.part(step.part, pass_);
   const std::size_t slices = spec_.slicing.slices(part);
   for (;;) {
     const bool first = pass_ == 0 && slice_ == 0;
@@ -199,12 +200,16 @@ void ScheduleRun::check_opening(ByteView message, int peer) const {
 
 const std::byte* ScheduleRun::source(const Chunk& chunk, const Slice& slice) const {
   if (!chunk) return nullptr;
-  const std::byte* base = chunk.buffer == Buffer::kInput ? spec_.input : spec_.output;
-  return base + spec_.slicing.part(chunk.index, pass_).offset * element_bytes_ + slice.offset;
+  if (chunk.buffer != Buffer::kInput) return target(chunk, slice);
+  return spec_.input + spec_.slicing.part(chunk.index, pass_).offset * element_bytes_ +
+         slice.offset;
 }
 
 std::byte* ScheduleRun::target(const Chunk& chunk, const Slice& slice) const {
   if (!chunk) return nullptr;
+  if (chunk.buffer == Buffer::kScratch) {
+    return scratch_ + static_cast<std::size_t>(chunk.index) * scratch_stride_ + slice.offset;
+  }
   return spec_.output + spec_.slicing.part(chunk.index, pass_).offset * element_bytes_ +
          slice.offset;
 }
@@ -229,13 +234,25 @@ void ScheduleRun::apply(const PlannedStep& step, const std::byte* received, cons
     std::byte* out = (kept != nullptr ? kept : passed_on) + at;
     if (received == nullptr) {
       spec_.kernels->scale(out, own + at, spec_.scaling.value, count);
-    } else if (scale_own) {
-      spec_.kernels->reduce_scaled(out, received + at, own + at, spec_.scaling.value, count);
     } else {
-      spec_.kernels->reduce(out, own + at, received + at, count);
+      combine(step, out, received + at, own + at, scale_own, count);
     }
     if (received != nullptr && step.dst.buffer == Buffer::kOutput) finish_average(out, now);
     if (kept != nullptr && passed_on != nullptr) std::memcpy(passed_on + at, out, now);
+  }
+}
+
+// The operands in the order that the step says: the bits may depend on it.
+void ScheduleRun::combine(const PlannedStep& step, std::byte* out, const std::byte* received,
+                          const std::byte* own, bool scale_own, std::size_t count) {
+  if (!scale_own) {
+    spec_.kernels->reduce(out, step.received_first ? received : own,
+                          step.received_first ? own : received, count);
+  } else if (!step.received_first) {
+    spec_.kernels->reduce_scaled(out, received, own, spec_.scaling.value, count);
+  } else {
+    spec_.kernels->scale(out, own, spec_.scaling.value, count);
+    spec_.kernels->reduce(out, received, out, count);
   }
 }
 
@@ -249,6 +266,16 @@ void ScheduleRun::take_scalar() {
   if (spec_.scaling.from == Scaling::From::kMemory) {
     std::memcpy(spec_.scaling.value.bits, spec_.scaling.memory, element_bytes_);
   }
+}
+
+// For one pass at a time: passes are disjoint and follow each other.
+void ScheduleRun::take_scratch() {
+  if (spec_.plan->scratch_count == 0) return;
+  constexpr std::size_t kAlignment = ScratchMemory::kAlignment;
+  const std::size_t longest = spec_.slicing.longest_part() * element_bytes_;
+  scratch_stride_ = (longest + kAlignment - 1) / kAlignment * kAlignment;
+  scratch_ = spec_.scratch->at_least(static_cast<std::size_t>(spec_.plan->scratch_count) *
+                                     scratch_stride_);
 }
 
 }  // namespace catenary

@@ -16,6 +16,7 @@
 #include "src/device/task.h"
 #include "src/engine/descriptor.h"
 #include "src/engine/plan.h"
+#include "src/engine/scratch_memory.h"
 #include "src/kernels/reduce.h"
 
 namespace catenary {
@@ -31,6 +32,7 @@ struct Scaling {
 // All that a run needs, copied into it.
 struct RunSpec {
   const Plan* plan = nullptr;
+  ScratchMemory* scratch = nullptr;                 // null where the plan needs none
   const kernels::ReduceKernels* kernels = nullptr;  // null where nothing is reduced
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
@@ -68,16 +70,22 @@ class ScheduleRun {
   ByteView peek(RecvLink& link, int peer, bool opening, std::size_t bytes);
   std::byte* acquire(const PlannedStep& step, bool opening, std::size_t bytes);
   void check_opening(ByteView message, int peer) const;
+  // Where a slice of a chunk lies; null for no chunk.
   const std::byte* source(const Chunk& chunk, const Slice& slice) const;
   std::byte* target(const Chunk& chunk, const Slice& slice) const;
+  void combine(const PlannedStep& step, std::byte* out, const std::byte* received,
+               const std::byte* own, bool scale_own, std::size_t count);
   void apply(const PlannedStep& step, const std::byte* received, const std::byte* own,
              bool own_is_input, std::byte* kept, std::byte* passed_on, std::size_t bytes);
   void finish_average(std::byte* at, std::size_t bytes);
   void take_scalar();
+  void take_scratch();
 
   RunSpec spec_;
   bool scaled_ = false;
   std::size_t element_bytes_ = 1;
+  std::byte* scratch_ = nullptr;
+  std::size_t scratch_stride_ = 0;  // bytes from one scratch chunk to the next
   std::size_t pass_ = 0;
   std::size_t passes_ = 1;
   std::size_t step_ = 0;

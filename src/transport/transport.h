@@ -49,9 +49,14 @@ class RecvLink {
   virtual void release() = 0;
 };
 
-// Which of the links between two ranks: collectives and point-to-point never share one.
-enum class Channel : std::uint8_t { kCollective, kPointToPoint };
-inline constexpr int kChannelCount = 2;
+// Which of the links between two ranks: collectives and point-to-point never share one, nor do the
+// lanes of a collective.
+enum class Channel : std::uint8_t { kCollective, kPointToPoint, kCollectiveLane1 };
+inline constexpr int kChannelCount = 3;
+inline constexpr int kMostLanes = 2;
+constexpr Channel collective_channel(int lane) {
+  return lane == 0 ? Channel::kCollective : Channel::kCollectiveLane1;
+}
 
 struct LinkSpec {
   int peer;

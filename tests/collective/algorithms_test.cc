@@ -102,10 +102,13 @@ TEST(Algorithms, every_collective_has_some_and_names_are_unambiguous) {
 }
 
 const Algorithm& algorithm_named(Collective collective, std::string_view name) {
-  for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.collective == collective && algorithm.name == name) return algorithm;
-  }
-  throw_error(ErrorCode::kInvalidArgument, "no such algorithm");
+  const Algorithm* found = find_algorithm(collective, name);
+  if (found == nullptr) throw_error(ErrorCode::kInvalidArgument, "no such algorithm");
+  return *found;
+}
+
+Schedule all_reduce(std::string_view name, int rank, int ranks) {
+  return schedule_of(algorithm_named(Collective::kAllReduce, name), {.rank = rank, .ranks = ranks});
 }
 
 TEST(Links, one_slot_deadlocks_a_ring_and_two_do_not) {
@@ -130,7 +133,7 @@ TEST(Links, a_message_that_spans_all_slots_deadlocks_a_ring) {
 }
 
 TEST(DirectAllReduce, folds_own_part_first_and_then_those_of_the_next_ranks) {
-  const Schedule schedule = direct_all_reduce(2, 4, 0);
+  const Schedule schedule = all_reduce("direct", 2, 4);
   const std::size_t first = 3;  // after the sends
   ASSERT_EQ(fold_steps(schedule, first), 3u);
   EXPECT_EQ(schedule.steps[first].src, input(2));
@@ -142,13 +145,13 @@ TEST(DirectAllReduce, folds_own_part_first_and_then_those_of_the_next_ranks) {
 
 TEST(DirectAllReduce, ranks_begin_with_different_peers) {
   std::set<int> peers;
-  for (int rank = 0; rank < 7; ++rank) peers.insert(direct_all_reduce(rank, 7, 0).steps[0].send_to);
+  for (int rank = 0; rank < 7; ++rank) peers.insert(all_reduce("direct", rank, 7).steps[0].send_to);
   EXPECT_EQ(peers.size(), 7u);
 }
 
 TEST(OneShotAllReduce, folds_messages_in_rank_order_at_every_rank) {
   for (int rank = 0; rank < 5; ++rank) {
-    const Schedule schedule = one_shot_all_reduce(rank, 5, 0);
+    const Schedule schedule = all_reduce("one_shot", rank, 5);
     ASSERT_EQ(schedule.steps.size(), 10u);
     EXPECT_EQ(schedule.chunk_count, 1);
     EXPECT_EQ(fold_steps(schedule, 5), 5u);
@@ -160,16 +163,16 @@ TEST(OneShotAllReduce, folds_messages_in_rank_order_at_every_rank) {
 }
 
 TEST(Ring, talks_to_neighbours_only) {
-  for (const ScheduleFunction ring : {ring_all_reduce, ring_all_gather, ring_reduce_scatter}) {
-    for (const Step& step : ring(3, 8, 0).steps) {
+  for (const auto ring : {ring_all_reduce, ring_all_gather, ring_reduce_scatter}) {
+    for (const Step& step : ring({.rank = 3, .ranks = 8})) {
       EXPECT_TRUE(step.recv_from == 2 || step.recv_from == kNobody);
       EXPECT_TRUE(step.send_to == 4 || step.send_to == kNobody);
     }
   }
 }
 
-TEST(Fold, a_step_that_touches_no_scratch_stands_alone) {
-  const Schedule schedule = ring_all_reduce(0, 3, 0);
+TEST(Fold, a_step_that_touches_no_carry_stands_alone) {
+  const Schedule schedule = all_reduce("ring", 0, 3);
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) EXPECT_EQ(fold_steps(schedule, i), 1u);
 }
 

@@ -10,7 +10,7 @@ namespace {
 // It costs nothing where all is known.
 static_assert(Partition::split(1000, 4, 3).chunk(0) == Range{0, 336});
 static_assert(Partition::split(1000, 4, 3).chunk(2) == Range{672, 328});
-static_assert(Slicing(Partition::split(1000, 4, 3), 256, 3).passes() == 3);
+static_assert(Slicing(Partition::split(1000, 4, 3), 256, 2).passes() == 3);
 
 constexpr std::size_t kCounts[] = {0,  1,  2,  3,   7,   8,   15,  16,   17,   31,    63,
                                    64, 65, 97, 127, 128, 129, 991, 4096, 4099, 65537, 1000003};
@@ -73,7 +73,7 @@ TEST(Partition, elements_that_do_not_divide_a_line_are_cut_anywhere) {
 }
 
 TEST(Partition, a_part_per_rank_is_where_the_rank_says) {
-  const Partition partition = Partition::per_rank(13, 4, 5);
+  const Partition partition = Partition::per_rank(13, {0, 13}, 4, 5);
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(partition.chunk(i), (Range{static_cast<std::size_t>(i) * 13, 13}));
   }
@@ -87,6 +87,28 @@ TEST(Partition, follows_what_count_means_to_the_collective) {
   EXPECT_EQ(partition_for(Collective::kBroadcast, 32, 4, 1).chunk(0), (Range{0, 32}));
 }
 
+// Lanes share out what a collective moves: each element is moved by one, and only in its own rank's
+// part.
+TEST(Partition, lanes_cover_everything_once) {
+  constexpr int kChunks = 3;
+  for (const Collective collective : {Collective::kAllReduce, Collective::kAllGather}) {
+    for (const std::size_t count : {0u, 1u, 7u, 48u, 1000u}) {
+      const std::size_t all = holds_part_per_rank(collective) ? count * kChunks : count;
+      std::vector<int> moved(all, 0);
+      for (int lane = 0; lane < 2; ++lane) {
+        const Partition partition = partition_for(collective, count, 4, kChunks, lane, 2);
+        for (int i = 0; i < kChunks; ++i) {
+          const Range chunk = partition.chunk(i);
+          ASSERT_LE(chunk.count, partition.longest_chunk());
+          for (std::size_t e = 0; e < chunk.count; ++e) ++moved.at(chunk.offset + e);
+        }
+      }
+      EXPECT_EQ(moved, std::vector<int>(all, 1)) << name_of(collective) << " of " << count;
+    }
+  }
+  EXPECT_EQ(partition_for(Collective::kAllGather, 32, 4, 2, 1, 2).chunk(1), (Range{48, 16}));
+}
+
 TEST(Partition, counts_beyond_four_gib_stay_exact) {
   constexpr std::size_t kHuge = (std::size_t{5} << 32) + 3;
   for (const std::size_t element_bytes : kElementBytes) {
@@ -96,8 +118,8 @@ TEST(Partition, counts_beyond_four_gib_stay_exact) {
     EXPECT_GT(last.offset, std::numeric_limits<std::uint32_t>::max());
     EXPECT_LE(partition.longest_chunk() * 7, kHuge + 7 * 64);
   }
-  EXPECT_EQ(Partition::per_rank(kHuge, 4, 100).chunk(99), (Range{kHuge * 99, kHuge}));
-  const Slicing slicing(Partition::split(kHuge, 1, 1), 65536, 16);
+  EXPECT_EQ(Partition::per_rank(kHuge, {0, kHuge}, 4, 100).chunk(99), (Range{kHuge * 99, kHuge}));
+  const Slicing slicing(Partition::split(kHuge, 1, 1), 65536, 15);
   EXPECT_EQ(slicing.passes(), (kHuge + 65536 * 15 - 1) / (65536 * 15));
   const Range part = slicing.part(0, slicing.passes() - 1);
   EXPECT_EQ(part.offset + part.count, kHuge);
@@ -130,7 +152,8 @@ TEST(Slicing, slices_cover_every_chunk_and_fit_into_slots) {
                                           std::size_t{1000}, std::size_t{65536}}) {
       if (count * element_bytes > 10000 * slice_bytes) continue;
       for (const std::uint32_t slots : {2u, 3u, 16u}) {
-        const Slicing slicing(Partition::split(count, element_bytes, chunks), slice_bytes, slots);
+        const Slicing slicing(Partition::split(count, element_bytes, chunks), slice_bytes,
+                              slots - 1);
         for (int i = 0; i < chunks; ++i) expect_covered(slicing, i, slice_bytes, slots);
       }
     }
@@ -139,7 +162,7 @@ TEST(Slicing, slices_cover_every_chunk_and_fit_into_slots) {
 
 TEST(Slicing, a_message_at_the_edge_of_a_slot_or_a_pass_is_not_cut_in_vain) {
   const auto slicing_of = [](std::size_t bytes) {
-    return Slicing(Partition::split(bytes, 1, 1), 128, 4);
+    return Slicing(Partition::split(bytes, 1, 1), 128, 3);
   };
   const auto slices = [&](std::size_t bytes) {
     return slicing_of(bytes).slices(slicing_of(bytes).part(0, 0));
@@ -153,8 +176,8 @@ TEST(Slicing, a_message_at_the_edge_of_a_slot_or_a_pass_is_not_cut_in_vain) {
 }
 
 TEST(Slicing, nothing_to_move_needs_no_pass) {
-  EXPECT_EQ(Slicing(Partition::split(0, 4, 3), 64, 2).passes(), 0u);
-  EXPECT_EQ(Slicing(Partition::per_rank(0, 4, 3), 64, 2).passes(), 0u);
+  EXPECT_EQ(Slicing(Partition::split(0, 4, 3), 64, 1).passes(), 0u);
+  EXPECT_EQ(Slicing(Partition::per_rank(0, {}, 4, 3), 64, 1).passes(), 0u);
 }
 
 TEST(Slicing, slices_begin_on_cache_lines_where_slots_are_long_enough) {

@@ -125,6 +125,11 @@ INSTANTIATE_TEST_SUITE_P(Table, Broken, testing::ValuesIn(algorithms().begin(), 
                                   std::string(which.param.name);
                          });
 
+Schedule part_of(std::string_view algorithm, int rank, int ranks) {
+  return schedule_of(*find_algorithm(Collective::kAllReduce, algorithm),
+                     {.rank = rank, .ranks = ranks});
+}
+
 std::string check(const ScheduleCase& which, const Schedules& schedules) {
   return check_schedules(which, schedules);
 }
@@ -136,7 +141,7 @@ bool contains(const std::string& text, const std::string& part) {
 TEST(ScheduleCheck, results_that_differ_in_order_only_have_other_bits) {
   const ScheduleCase which{.nranks = 3, .count = 2};
   Schedules schedules;
-  for (int rank = 0; rank < 3; ++rank) schedules.push_back(one_shot_all_reduce(rank, 3, 0));
+  for (int rank = 0; rank < 3; ++rank) schedules.push_back(part_of("one_shot", rank, 3));
   std::swap(schedules[2].steps[3].recv_from, schedules[2].steps[4].recv_from);
   EXPECT_TRUE(contains(check(which, schedules), "has not rank 0's bits"));
 }
@@ -172,7 +177,7 @@ TEST(ScheduleCheck, a_contribution_counted_twice_is_caught) {
 
 TEST(ScheduleCheck, input_read_after_it_was_overwritten_in_place_is_caught) {
   ScheduleCase which{.nranks = 2};
-  Schedules schedules = {one_shot_all_reduce(0, 2, 0), one_shot_all_reduce(1, 2, 0)};
+  Schedules schedules = {part_of("one_shot", 0, 2), part_of("one_shot", 1, 2)};
   // Rank 0 sends to its peer last.
   std::rotate(schedules[0].steps.begin(), schedules[0].steps.begin() + 1, schedules[0].steps.end());
   EXPECT_EQ(check(which, schedules), "");
@@ -205,15 +210,14 @@ TEST(ScheduleCheck, steps_that_break_a_rule_of_shape_are_caught) {
   expect({{.src = input(0), .send_to = 3}}, "no such peer");
   expect({{.src = input(1), .send_to = 1}}, "outside of its buffer");
   expect({{.src = output(0), .dst = input(0)}}, "writes to input");
-  expect({{.src = scratch(0), .dst = output(0)}}, "reads scratch outside of a fold");
-  expect({{.src = input(0), .dst = scratch(0)}}, "takes no message");
-  expect({{.recv_from = 1, .dst = scratch(0)}}, "a fold without end");
-  expect({{.recv_from = 1, .dst = scratch(0), .send_to = 2}}, "sends a partial fold");
-  expect({{.recv_from = 1, .dst = scratch(0)}, {.recv_from = 2, .dst = output(0)}},
+  expect({{.src = carry(0), .dst = output(0)}}, "reads a carry outside of a fold");
+  expect({{.src = input(0), .dst = carry(0)}}, "takes no message");
+  expect({{.recv_from = 1, .dst = carry(0)}}, "a fold without end");
+  expect({{.recv_from = 1, .dst = carry(0), .send_to = 2}}, "sends a partial fold");
+  expect({{.recv_from = 1, .dst = carry(0)}, {.recv_from = 2, .dst = output(0)}},
          "cuts a fold short");
-  expect(
-      {{.recv_from = 1, .dst = scratch(0)}, {.recv_from = 1, .src = scratch(0), .dst = output(0)}},
-      "two messages from one peer");
+  expect({{.recv_from = 1, .dst = carry(0)}, {.recv_from = 1, .src = carry(0), .dst = output(0)}},
+         "two messages from one peer");
 }
 
 TEST(ScheduleCheck, a_buffer_that_a_rank_has_not_is_caught) {
@@ -245,8 +249,8 @@ TEST(ScheduleCheck, output_written_twice_or_read_too_soon_is_caught) {
 
 TEST(ScheduleCheck, ends_that_cut_differently_are_caught) {
   const ScheduleCase which{.nranks = 3, .count = 30};
-  const Schedules schedules = {ring_all_reduce(0, 3, 0), one_shot_all_reduce(1, 3, 0),
-                               ring_all_reduce(2, 3, 0)};
+  const Schedules schedules = {part_of("ring", 0, 3), part_of("one_shot", 1, 3),
+                               part_of("ring", 2, 3)};
   EXPECT_TRUE(contains(check(which, schedules), "cuts chunks otherwise"));
 }
 

@@ -1,6 +1,8 @@
 #include "tests/support/schedule_check.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -175,7 +177,7 @@ struct Message {
 };
 
 // Where a rank is: steps [step, step + fold), slice by slice.
-struct Place {
+struct Position {
   std::size_t pass = 0;
   std::size_t step = 0;
   std::size_t slice = 0;
@@ -194,7 +196,7 @@ class Simulation {
       memories_.emplace_back(which, rank, symbols_);
       slicings_.emplace_back(
           partition_for(which.collective, which.count, kCutBytes, schedule(rank).chunk_count),
-          kCutBytes, which.slots);
+          kCutBytes, which.slots - 1);
     }
   }
 
@@ -214,7 +216,7 @@ class Simulation {
 
  private:
   const Schedule& schedule(int rank) const { return schedules_[static_cast<std::size_t>(rank)]; }
-  Place& place(int rank) { return places_[static_cast<std::size_t>(rank)]; }
+  Position& place(int rank) { return places_[static_cast<std::size_t>(rank)]; }
   Memory& memory(int rank) { return memories_[static_cast<std::size_t>(rank)]; }
   const Slicing& slicing(int rank) const { return slicings_[static_cast<std::size_t>(rank)]; }
   std::vector<Message>& link(int from, int to) {
@@ -222,7 +224,7 @@ class Simulation {
   }
 
   void fail(int rank, const std::string& what) {
-    const Place& at = place(rank);
+    const Position& at = place(rank);
     if (problem_.empty()) {
       problem_ = format("rank %d, pass %zu, step %zu, slice %zu: %s", rank, at.pass, at.step,
                         at.slice, what.c_str());
@@ -233,12 +235,14 @@ class Simulation {
     return place(rank).pass >= slicing(rank).passes() || schedule(rank).steps.empty();
   }
 
-  static int chunk_of(const Step& step) { return step.dst ? step.dst.index : step.src.index; }
+  int chunk_of(const Step& step) const {
+    return (step.dst ? step.dst.index : step.src.index) % schedules_[0].chunk_count;
+  }
 
   // Does the next slice of the step or fold that the rank is at, or nothing if that would wait.
   bool advance(int rank) {
     if (is_done(rank)) return false;
-    Place& at = place(rank);
+    Position& at = place(rank);
     const std::vector<Step>& steps = schedule(rank).steps;
     const std::size_t fold = fold_steps(schedule(rank), at.step);
     const Step& last = steps[at.step + fold - 1];
@@ -265,21 +269,26 @@ class Simulation {
   }
 
   void move_slice(int rank, std::size_t fold, std::size_t slices) {
-    const Place at = place(rank);
+    const Position at = place(rank);
     int symbol = kNothing;
     bool was_reduced = false;
     for (std::size_t i = 0; i < fold; ++i) {
       const Step& step = schedule(rank).steps[at.step + i];
-      if (step.src && step.src.buffer != Buffer::kScratch) symbol = read(rank, step.src);
+      if (step.src && step.src.buffer != Buffer::kCarry) symbol = read(rank, step.src);
       if (step.recv_from == kNobody) continue;
       const int received = receive(rank, step, slices);
       was_reduced = was_reduced || symbol != kNothing;
-      symbol = symbol == kNothing ? received : symbols_.reduced(symbol, received);
+      if (symbol == kNothing) {
+        symbol = received;
+      } else {
+        symbol = step.received_first ? symbols_.reduced(received, symbol)
+                                     : symbols_.reduced(symbol, received);
+      }
     }
     if (!problem_.empty()) return;
     const Step& last = schedule(rank).steps[at.step + fold - 1];
     if (last.dst) {
-      if (was_reduced) {
+      if (was_reduced && last.dst.buffer == Buffer::kOutput) {
         const int whole = symbols_.finished(symbol);
         if (whole == kNothing)
           fail(rank, "writes an incomplete reduction " + symbols_.text(symbol));
@@ -293,8 +302,8 @@ class Simulation {
   }
 
   std::size_t element_of(int rank, const Chunk& chunk) {
-    const Place& at = place(rank);
-    const Range part = slicing(rank).part(chunk.index, at.pass);
+    const Position& at = place(rank);
+    const Range part = slicing(rank).part(chunk.index % schedules_[0].chunk_count, at.pass);
     const Range slice = slicing(rank).slice(part, at.slice);
     if (at.slice >= slicing(rank).slices(part) || slice.count != 1) {
       fail(rank, "src and dst differ in length");
@@ -306,6 +315,11 @@ class Simulation {
     const std::size_t element = element_of(rank, chunk);
     if (!problem_.empty()) return kNothing;
     int symbol = kNothing;
+    if (chunk.buffer == Buffer::kScratch) {
+      symbol = scratch_of(rank, chunk);
+      if (symbol == kNothing) fail(rank, "reads scratch before it is there");
+      return symbol;
+    }
     const std::string wrong = memory(rank).read(chunk.buffer, element, place(rank).pass, symbol);
     if (!wrong.empty()) fail(rank, wrong);
     return symbol;
@@ -314,14 +328,25 @@ class Simulation {
   void write(int rank, const Chunk& chunk, int symbol) {
     const std::size_t element = element_of(rank, chunk);
     if (!problem_.empty()) return;
+    if (chunk.buffer == Buffer::kScratch) {
+      scratch_of(rank, chunk) = symbol;
+      return;
+    }
     const std::string wrong = memory(rank).write(chunk.buffer, element, place(rank).pass, symbol);
     if (!wrong.empty()) fail(rank, wrong);
+  }
+
+  // Scratch belongs to one pass: what an earlier one left there is undefined.
+  int& scratch_of(int rank, const Chunk& chunk) {
+    const Position& at = place(rank);
+    const auto found = scratch_.try_emplace({rank, at.pass, chunk.index, at.slice}, kNothing);
+    return found.first->second;
   }
 
   int receive(int rank, const Step& step, std::size_t slices) {
     const Message message = link(step.recv_from, rank).front();
     link(step.recv_from, rank).erase(link(step.recv_from, rank).begin());
-    const Place& at = place(rank);
+    const Position& at = place(rank);
     const bool same_chunk =
         message.chunk == chunk_of(step) || holds_part_per_rank(which_.collective);
     if (!same_chunk || message.pass != at.pass || message.slice != at.slice ||
@@ -338,7 +363,7 @@ class Simulation {
     std::string waiting;
     for (int rank = 0; rank < which_.nranks; ++rank) {
       if (is_done(rank)) continue;
-      const Place& at = place(rank);
+      const Position& at = place(rank);
       waiting +=
           format(" rank %d at pass %zu, step %zu, slice %zu;", rank, at.pass, at.step, at.slice);
     }
@@ -398,10 +423,11 @@ class Simulation {
   const std::vector<Schedule>& schedules_;
   const std::size_t capacity_;
   Symbols symbols_;
-  std::vector<Place> places_;
+  std::vector<Position> places_;
   std::vector<std::vector<Message>> links_;  // from * nranks + to
   std::vector<Memory> memories_;
   std::vector<Slicing> slicings_;
+  std::map<std::tuple<int, std::size_t, int, std::size_t>, int> scratch_;
   std::string problem_;
 };
 
@@ -416,16 +442,21 @@ std::vector<Schedule> schedules_of(const Algorithm& algorithm, const ScheduleCas
   std::vector<Schedule> schedules;
   if (algorithm.collective != Collective::kSend && algorithm.collective != Collective::kRecv) {
     for (int rank = 0; rank < which.nranks; ++rank) {
-      schedules.push_back(algorithm.schedule(rank, which.nranks, which.root));
+      schedules.push_back(
+          schedule_of(algorithm, {.rank = rank, .ranks = which.nranks, .root = which.root}));
     }
     return schedules;
   }
   schedules.resize(static_cast<std::size_t>(which.nranks));
-  const auto add = [&](int rank, const Schedule& part) {
-    for (const Step& step : part.steps) schedules[static_cast<std::size_t>(rank)].add(step);
+  const auto add = [&](Collective half, int rank, int peer) {
+    const Algorithm& direct = *find_algorithm(half, "direct");
+    const Place at{.rank = rank, .ranks = which.nranks, .root = peer};
+    for (const Step& step : steps_of(direct, at)) {
+      schedules[static_cast<std::size_t>(rank)].add(step);
+    }
   };
-  add(which.root, direct_send(which.root, which.nranks, which.receiver));
-  add(which.receiver, direct_recv(which.receiver, which.nranks, which.root));
+  add(Collective::kSend, which.root, which.receiver);
+  add(Collective::kRecv, which.receiver, which.root);
   return schedules;
 }
 

@@ -54,7 +54,7 @@ class ShapeCheck {
       return "reduces in a collective that does not";
     }
     if (step.src && step.dst && !holds_part_per_rank(which_.collective) &&
-        step.src.index != step.dst.index) {
+        step.src.index % schedule_.chunk_count != step.dst.index % schedule_.chunk_count) {
       return "src and dst may differ in length";
     }
     return "";
@@ -63,7 +63,8 @@ class ShapeCheck {
   std::string check_chunk(const Chunk& chunk, const char* field) const {
     const bool is_src = field[0] == 's';
     if (!chunk) return "";
-    if (chunk.index < 0 || chunk.index >= schedule_.chunk_count) {
+    const bool is_private = chunk.buffer == Buffer::kScratch || chunk.buffer == Buffer::kCarry;
+    if (chunk.index < 0 || (!is_private && chunk.index >= schedule_.chunk_count)) {
       return format("%s is outside of its buffer", field);
     }
     if (chunk.buffer == Buffer::kInput) {
@@ -80,19 +81,19 @@ class ShapeCheck {
 
   // Follows a fold from step to step.
   std::string check_fold(const Step& step) {
-    const bool continues = step.src.buffer == Buffer::kScratch;
+    const bool continues = step.src.buffer == Buffer::kCarry;
     if (continues != static_cast<bool>(fold_)) {
-      return continues ? "reads scratch outside of a fold" : "cuts a fold short";
+      return continues ? "reads a carry outside of a fold" : "cuts a fold short";
     }
-    if (continues && step.src != fold_) return "a fold changes its scratch chunk";
+    if (continues && step.src != fold_) return "a fold changes its carry";
     if (!continues) fold_peers_.clear();
-    const bool goes_on = step.dst.buffer == Buffer::kScratch;
+    const bool goes_on = step.dst.buffer == Buffer::kCarry;
     if (!continues && !goes_on) return "";
     if (!takes_message(step)) return "a step of a fold takes no message";
     if (!fold_peers_.insert(step.recv_from).second)
       return "a fold takes two messages from one peer";
     if (goes_on && sends_message(step)) return "sends a partial fold";
-    if (continues && goes_on && step.dst != fold_) return "a fold changes its scratch chunk";
+    if (continues && goes_on && step.dst != fold_) return "a fold changes its carry";
     fold_ = goes_on ? step.dst : Chunk{};
     return "";
   }
@@ -100,7 +101,7 @@ class ShapeCheck {
   const ScheduleCase& which_;
   const int rank_;
   const Schedule& schedule_;
-  Chunk fold_;  // the scratch chunk of the fold under way
+  Chunk fold_;  // the carry of the fold under way
   std::set<int> fold_peers_;
 };
 

@@ -1,0 +1,52 @@
+// The `catenary` command: looks at algorithms and machines without running a program on them.
+#include <cstdio>
+#include <exception>
+#include <string_view>
+
+#include "tools/verb.h"
+
+namespace catenary {
+namespace {
+
+constexpr Verb kVerbs[] = {
+    {"list", "the algorithms of each collective", run_list},
+};
+
+void print_help(std::FILE* to) {
+  std::fprintf(to, "usage: catenary <verb> [options]\n\n");
+  for (const Verb& verb : kVerbs) {
+    std::fprintf(to, "  %-10.*s %.*s\n", static_cast<int>(verb.name.size()), verb.name.data(),
+                 static_cast<int>(verb.summary.size()), verb.summary.data());
+  }
+  std::fprintf(to, "\ncatenary <verb> --help tells the options of a verb.\n");
+}
+
+int run(int argc, char** argv) {
+  if (argc < 2) {
+    print_help(stderr);
+    return 2;
+  }
+  const std::string_view name = argv[1];
+  if (name == "--help" || name == "-h" || name == "help") {
+    print_help(stdout);
+    return 0;
+  }
+  for (const Verb& verb : kVerbs) {
+    if (verb.name == name) return verb.run(argc - 1, argv + 1);
+  }
+  std::fprintf(stderr, "catenary: there is no verb \"%s\"\n\n", argv[1]);
+  print_help(stderr);
+  return 2;
+}
+
+}  // namespace
+}  // namespace catenary
+
+int main(int argc, char** argv) {
+  try {
+    return catenary::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "catenary: %s\n", error.what());
+    return 2;
+  }
+}

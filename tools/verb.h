@@ -1,0 +1,18 @@
+// A verb of the `catenary` command. argv[0] is the verb's own name, so getopt_long works on it as
+// it would in main. Returns the exit code: 0 done, 1 what was asked about is wrong, 2 bad usage;
+// throws Error with a message for the user for all else.
+#pragma once
+
+#include <string_view>
+
+namespace catenary {
+
+struct Verb {
+  std::string_view name;
+  std::string_view summary;  // a line of `catenary --help`
+  int (*run)(int argc, char** argv);
+};
+
+int run_list(int argc, char** argv);
+
+}  // namespace catenary
