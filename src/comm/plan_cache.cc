@@ -17,8 +17,7 @@ const PlanCache::Entry& PlanCache::find(Collective kind, std::size_t bytes, int 
     if (entry->algorithm == &algorithm && entry->root == root && entry->scaled == scaled)
       return *entry;
   }
-  const bool point_to_point = kind == Collective::kSend || kind == Collective::kRecv;
-  const Channel channel = point_to_point ? Channel::kPointToPoint : Channel::kCollective;
+  const Channel channel = is_point_to_point(kind) ? Channel::kPointToPoint : Channel::kCollective;
   const Schedule schedule = algorithm.schedule(rank_, nranks_, root);
   auto plan = std::make_unique<const Plan>(compile(schedule, rank_, channel, scaled, links_));
   log_info(Subsystem::kTuning, -1,

@@ -1,7 +1,5 @@
 #include "src/engine/descriptor.h"
 
-#include "src/base/error.h"
-
 namespace catenary {
 
 std::string_view name_of(Reduction reduction) {
@@ -35,6 +33,13 @@ bool matches(const Descriptor& mine, const Descriptor& theirs) {
   Descriptor expected = mine;
   if (mine.kind == Collective::kRecv) expected.kind = Collective::kSend;
   return expected == theirs;
+}
+
+Error disagreement(int rank, const Descriptor& mine, int peer, const Descriptor& theirs) {
+  return {ErrorCode::kInvalidUsage,
+          format("ranks do not agree: rank %d has issued %s, but rank %d has issued %s; every rank "
+                 "must issue the same operations in the same order",
+                 rank, describe(mine).c_str(), peer, describe(theirs).c_str())};
 }
 
 }  // namespace catenary

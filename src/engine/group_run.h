@@ -70,6 +70,8 @@ class GroupRun final : public Task {
 
   // The first run that is not over and may run: what this group waits in. Null between lives.
   const ScheduleRun* waiting_run() const;
+  // The same of collectives, of which one at a time may run in a communicator.
+  const ScheduleRun* waiting_collective() const;
 
  private:
   struct Member {
@@ -80,6 +82,9 @@ class GroupRun final : public Task {
   };
 
   Progress poll_members();
+  bool waits(const Member& member) const {
+    return !member.over && member.turn->serving == member.ticket;
+  }
 
   std::shared_ptr<RunOwner> owner_;
   std::vector<Member> members_;
