@@ -276,7 +276,6 @@ RunSpec Communicator::make_spec(const OperationRequest& request, Turn*& turn) {
     spec.descriptor.root = has_root(request.kind) ? request.root : 0;
   }
   spec.descriptor.count = request.count;
-  if (turn == &collective_turn_) ledger_.issue(spec.descriptor);
   return spec;
 }
 
@@ -315,10 +314,9 @@ std::span<Doorbell* const> Communicator::doorbells() {
 std::optional<Error> Communicator::failure() {
   hear_news();
   const std::int64_t now = now_ns();
-  std::int64_t due = next_look_ns_.load(std::memory_order_relaxed);
-  if (now >= due && next_look_ns_.compare_exchange_strong(due, now + kLookEvery_ns)) {
-    std::optional<Error> proof;
-    look_when_idle(proof);
+  std::optional<Error> proof;
+  if (now >= next_look_ns_.load(std::memory_order_relaxed) && look_from_outside(proof)) {
+    next_look_ns_.store(now + kLookEvery_ns, std::memory_order_relaxed);
     if (proof) fail(*proof, true);
   }
   const std::lock_guard lock(failure_mutex_);
@@ -329,25 +327,16 @@ std::optional<Error> Communicator::failure() {
 std::optional<Error> Communicator::look_back() {
   hear_news();
   std::optional<Error> proof;
-  drive_until(device_, [&] { return look_when_idle(proof); }, {Deadline::never(), &aborted_});
+  drive_until(device_, [&] { return look_from_outside(proof); }, {Deadline::never(), &aborted_});
   if (proof) fail(*proof, true);
   const std::lock_guard lock(failure_mutex_);
   if (failure_ && failure_->code() == ErrorCode::kInvalidUsage) return failure_;
   return std::nullopt;
 }
 
-// News of peers' deaths, what they report, and what they claim.
 void Communicator::hear_news() {
   if (!joined() || failed_.load(std::memory_order_acquire)) return;
-  if (const std::optional<Error> news = membership_->poll()) return fail(*news, false);
-  const std::vector<ClaimMessage> claims = membership_->take_claims();
-  std::optional<Error> proof;
-  {
-    const std::lock_guard lock(issue_mutex_);
-    for (const ClaimMessage& claim : claims) ledger_.hear(claim.rank, claim.claim);
-    proof = ledger_.judge_heard();
-  }
-  if (proof) fail(*proof, true);
+  if (const std::optional<Error> news = membership_->poll()) fail(*news, false);
 }
 
 void Communicator::throw_if_failed() {
@@ -359,6 +348,7 @@ void Communicator::throw_if_failed() {
 void Communicator::check_peers(const GroupRun& run) {
   hear_news();
   throw_if_failed();
+  if (const std::optional<Error> proof = judge_claims()) throw Error(*proof);
   const ScheduleRun* waiting = run.waiting_run();
   if (waiting == nullptr) return;
   const int late = waiting->waits_for();
@@ -379,8 +369,13 @@ void Communicator::look_for_proof(const ScheduleRun* collective) {
   if (const std::optional<Error> proof = judge_links(collective)) throw Error(*proof);
 }
 
+std::optional<Error> Communicator::judge_claims() {
+  for (const ClaimMessage& each : membership_->take_claims()) ledger_.hear(each.rank, each.claim);
+  return ledger_.judge_heard();
+}
+
 // What lies on the links that no collective reads from now: all of them if none is under way, and
-// none if there is another one than that given. Drives, or holds the drive lock.
+// none if there is another one than that given.
 std::optional<Error> Communicator::judge_links(const ScheduleRun* collective) {
   const std::lock_guard lock(issue_mutex_);
   if (collective == nullptr && !collective_turn_.idle()) return std::nullopt;
@@ -394,14 +389,15 @@ std::optional<Error> Communicator::judge_links(const ScheduleRun* collective) {
   return std::nullopt;
 }
 
-// For a thread that does not drive: false if somebody else does, and nothing was looked at.
-bool Communicator::look_when_idle(std::optional<Error>& proof) {
+// For a thread that does not drive. False: somebody else does, and nothing was looked at.
+bool Communicator::look_from_outside(std::optional<Error>& proof) {
   const bool is_over = !joined() || failed_.load(std::memory_order_acquire) ||
                        left_.load(std::memory_order_acquire) || is_forked();
   if (is_over) return true;
   const auto look = [&] {
     poll_transports();
-    proof = judge_links(nullptr);
+    proof = judge_claims();
+    if (!proof) proof = judge_links(nullptr);
     return true;
   };
   return device_.executor().try_hold(Condition(look));

@@ -63,8 +63,8 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   // Not from a task. Nothing is submitted afterwards.
   void leave() noexcept;
 
-  // The communicator's failure, if it has one; looks for news of peers, and now and then, with
-  // nothing under way, at what they have sent.
+  // The communicator's failure, if it has one; looks for news of peers, and now and then for proof
+  // that they disagree.
   std::optional<Error> failure();
 
   // All ranks give some bytes, all get everybody's. Waits.
@@ -83,6 +83,9 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   // RunOwner.
   void throw_if_failed() override;
   void check_peers(const GroupRun& run) override;
+  void begins(const Descriptor& descriptor) noexcept override {
+    if (!is_point_to_point(descriptor.kind)) ledger_.begin(descriptor);
+  }
   void polled(bool moved) noexcept override {
     ++polls_;
     if (moved) ++moves_;
@@ -96,8 +99,9 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   void hear_news();
   void look_for_proof(const ScheduleRun* collective);
   void look_for_suspicion(const ScheduleRun& waiting);
+  std::optional<Error> judge_claims();
   std::optional<Error> judge_links(const ScheduleRun* collective);
-  bool look_when_idle(std::optional<Error>& proof);
+  bool look_from_outside(std::optional<Error>& proof);
   TaskPtr make_task(std::span<const OperationRequest> requests);
   void meet(const UniqueId& id, const TransportFactory& transports);
   void fail(const Error& error, bool tell_peers) noexcept;
@@ -131,14 +135,15 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   std::atomic<bool> aborted_{false};
   std::atomic<bool> left_{false};
   std::atomic<int> in_flight_{0};
-  std::atomic<std::int64_t> next_look_ns_{0};  // of failure(), at the links
+  std::atomic<std::int64_t> next_look_ns_{0};  // of failure(), for proof
   std::mutex failure_mutex_;
   std::optional<Error> failure_;  // guarded by failure_mutex_, set once
 
-  // The driver only.
+  // Who drives, or holds the drive lock.
   std::uint64_t polls_ = 0;
   std::uint64_t moves_ = 0;
   std::optional<StallWatch> stall_watch_;
+  Ledger ledger_;
 
   // Held from taking turns until the streams know of them. Outside of issue_mutex_, which whoever
   // drives may need.
@@ -147,7 +152,6 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   // Guarded by issue_mutex_.
   std::mutex issue_mutex_;
   std::unique_ptr<PlanCache> plans_;
-  Ledger ledger_;
   Turn collective_turn_;
   std::vector<Turn> send_turns_;
   std::vector<Turn> recv_turns_;

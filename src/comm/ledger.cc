@@ -11,7 +11,7 @@ constexpr std::size_t kMostHeard = 256;
 }  // namespace
 
 std::optional<Error> Ledger::judge(int peer, const Descriptor& theirs) const {
-  const Descriptor& mine = issued_[theirs.sequence % kKept];
+  const Descriptor& mine = begun_[theirs.sequence % kKept];
   const std::int32_t back = age(theirs.sequence);
   const bool known =
       back > 0 && back <= static_cast<std::int32_t>(kKept) && mine.sequence == theirs.sequence;

@@ -1,8 +1,8 @@
 // StallWatch: what a rank looks at when it does not get on.
 //
 // Soon it looks for proof: the opening of a collective that lies unread on one of its links shows
-// that the peer has issued another collective than this rank has under that number. And it tells
-// the others once which collective it waits in, so that they can compare.
+// that the peer has begun another collective than this rank under that number. And it tells the
+// others once which collective it waits in, so that they can compare.
 //
 // What proves nothing may still be suspicious: a message from the very rank that we wait for, on a
 // link for which we have issued nothing. That rank runs something that we have not issued, and

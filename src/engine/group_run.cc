@@ -30,6 +30,7 @@ Task::Progress GroupRun::poll_members() {
   bool moved = false;
   for (Member& member : members_) {
     if (!waits(member)) continue;
+    if (!member.run.started()) owner_->begins(member.run.spec().descriptor);
     const Progress progress = member.run.advance();
     moved = moved || progress != Progress::kNone;
     if (progress != Progress::kDone) continue;

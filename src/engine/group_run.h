@@ -42,6 +42,8 @@ class RunOwner {
   virtual void poll_transports() = 0;
   // What rings when a peer did something; empty: nobody rings.
   virtual std::span<Doorbell* const> doorbells() = 0;
+  // A run is about to begin, its turn having come.
+  virtual void begins(const Descriptor& descriptor) noexcept = 0;
   // A run was polled, and got on or not.
   virtual void polled(bool moved) noexcept = 0;
   // A run threw: becomes the communicator's failure unless it already has one.

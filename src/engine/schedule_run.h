@@ -51,6 +51,8 @@ class ScheduleRun {
   Task::Progress advance();
 
   const RunSpec& spec() const { return spec_; }
+  // Whether advance() was called before.
+  bool started() const { return started_; }
   // For reports of stalls: "waiting for rank 3" or "".
   int waits_for() const { return waits_for_; }
   // By peer: whether something was taken from it already, or is waited for now.

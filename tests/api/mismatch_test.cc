@@ -246,6 +246,22 @@ TEST(DisagreementLater, about_two_roots_that_only_send_is_found_by_the_next_oper
        {"Broadcast number 0"}});
 }
 
+// Who compares has forgotten none of it, however much is issued meanwhile.
+TEST(DisagreementLater, about_the_root_is_found_among_hundreds_that_are_issued) {
+  check_mismatch({"",
+                  3,
+                  [](Seat& seat, float* data) {
+                    for (int i = 0; i < 400; ++i) {
+                      const int root = i == 20 && seat.rank == 2 ? 1 : 0;
+                      const ncclResult_t result =
+                          call_with_root(Collective::kReduce, seat, data, 64, root);
+                      if (result != ncclSuccess) return result;
+                    }
+                    return ncclSuccess;
+                  },
+                  {"Reduce number 20", "rank 2"}});
+}
+
 // Every rank but 0 is over at once, ends the communicator, and asks for nothing.
 TEST(DisagreementLater, about_the_root_ends_who_waits_when_the_others_leave) {
   run_crew(3, [](Seat& seat) {

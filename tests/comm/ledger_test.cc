@@ -19,13 +19,13 @@ Descriptor broadcast(std::uint32_t sequence, int root) {
 
 ByteView bytes(const Descriptor& descriptor) { return std::as_bytes(std::span(&descriptor, 1)); }
 
-void issue(Ledger& ledger, std::uint32_t from, std::uint32_t count) {
-  for (std::uint32_t i = 0; i < count; ++i) ledger.issue(broadcast(from + i, 0));
+void begin(Ledger& ledger, std::uint32_t from, std::uint32_t count) {
+  for (std::uint32_t i = 0; i < count; ++i) ledger.begin(broadcast(from + i, 0));
 }
 
-TEST(Ledger, proves_who_has_issued_another_collective_of_one_number) {
+TEST(Ledger, proves_who_has_begun_another_collective_of_one_number) {
   Ledger ledger(3);
-  issue(ledger, 0, 5);
+  begin(ledger, 0, 5);
   EXPECT_FALSE(ledger.judge(1, broadcast(4, 0)));
   EXPECT_FALSE(ledger.judge(1, broadcast(0, 0)));
   const auto proof = ledger.judge(1, broadcast(4, 2));
@@ -40,11 +40,11 @@ TEST(Ledger, proves_who_has_issued_another_collective_of_one_number) {
       << text;
 }
 
-TEST(Ledger, blames_nobody_for_what_is_yet_to_be_issued) {
+TEST(Ledger, blames_nobody_for_what_is_yet_to_begin) {
   Ledger ledger(0);
   EXPECT_FALSE(ledger.judge(1, broadcast(0, 2)));
   EXPECT_FALSE(ledger.judge(1, broadcast(~std::uint32_t{0}, 2)));
-  issue(ledger, 0, 5);
+  begin(ledger, 0, 5);
   EXPECT_FALSE(ledger.judge(1, broadcast(5, 2)));
   EXPECT_FALSE(ledger.judge_unread(1, broadcast(5, 2)));
   EXPECT_FALSE(ledger.judge_unread(1, broadcast(5000, 2)));
@@ -52,10 +52,10 @@ TEST(Ledger, blames_nobody_for_what_is_yet_to_be_issued) {
 
 TEST(Ledger, remembers_the_last_ones_only) {
   Ledger ledger(0);
-  issue(ledger, 0, Ledger::kKept + 10);
+  begin(ledger, 0, Ledger::kKept + 10);
   EXPECT_TRUE(ledger.judge(1, broadcast(10, 2)));
   EXPECT_FALSE(ledger.judge(1, broadcast(9, 2)));
-  // But what lies unread since then was in any case not what we issued.
+  // But what lies unread since then was in any case not what we took part in.
   const auto proof = ledger.judge_unread(1, broadcast(9, 2));
   ASSERT_TRUE(proof);
   const std::string text = proof->what();
@@ -67,22 +67,22 @@ TEST(Ledger, remembers_the_last_ones_only) {
 
 TEST(Ledger, goes_on_where_numbers_wrap) {
   Ledger ledger(0);
-  issue(ledger, ~std::uint32_t{0} - 4, 10);  // up to 4
+  begin(ledger, ~std::uint32_t{0} - 4, 10);  // up to 4
   EXPECT_FALSE(ledger.judge(1, broadcast(~std::uint32_t{0}, 0)));
   EXPECT_TRUE(ledger.judge(1, broadcast(~std::uint32_t{0}, 1)));
   EXPECT_TRUE(ledger.judge(1, broadcast(4, 1)));
   EXPECT_FALSE(ledger.judge(1, broadcast(5, 1)));
 }
 
-TEST(Ledger, keeps_claims_until_their_number_is_issued) {
+TEST(Ledger, keeps_claims_until_their_number_begins) {
   Ledger ledger(0);
   const Descriptor wrong = broadcast(2, 1);
   const Descriptor right = broadcast(1, 0);
   ledger.hear(4, bytes(wrong));
   ledger.hear(5, bytes(right));
-  issue(ledger, 0, 2);
+  begin(ledger, 0, 2);
   EXPECT_FALSE(ledger.judge_heard());
-  issue(ledger, 2, 1);
+  begin(ledger, 2, 1);
   const auto proof = ledger.judge_heard();
   ASSERT_TRUE(proof);
   EXPECT_NE(std::string(proof->what()).find("rank 4"), std::string::npos) << proof->what();
@@ -97,9 +97,9 @@ TEST(Ledger, takes_no_claim_that_is_no_descriptor_and_not_more_than_fit) {
   const Descriptor ahead = broadcast(1, 0);
   for (int i = 0; i < 100'000; ++i) ledger.hear(1, bytes(ahead));
   ledger.hear(1, bytes(wrong));  // finds no room
-  issue(ledger, 0, 1);
+  begin(ledger, 0, 1);
   EXPECT_FALSE(ledger.judge_heard());
-  issue(ledger, 1, 1);
+  begin(ledger, 1, 1);
   EXPECT_FALSE(ledger.judge_heard());
   ledger.hear(1, bytes(wrong));
   EXPECT_TRUE(ledger.judge_heard());
