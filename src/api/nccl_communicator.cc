@@ -98,10 +98,13 @@ void make_child(const Communicator& parent, ncclComm_t* place,
   group.end();
 }
 
-// Waits for what is under way, then says goodbye.
-void finalize(Communicator& communicator) {
+// Waits for what is under way, then says goodbye. Returns the disagreement of ranks that shows now
+// at the latest.
+std::optional<Error> finalize(Communicator& communicator) {
   communicator.wait_idle();
+  const std::optional<Error> disagreement = communicator.look_back();
   communicator.leave();
+  return disagreement;
 }
 
 }  // namespace
@@ -219,7 +222,7 @@ CATENARY_NCCL(ncclResult_t, CommFinalize, (ncclComm_t comm)) {
     const CommCall call(comm, "ncclCommFinalize");
     call.handle().finalized.store(true, std::memory_order_release);
     if (call->options().blocking) {
-      finalize(*call.shared());
+      if (const auto disagreement = finalize(*call.shared())) throw Error(*disagreement);
       return ncclSuccess;
     }
     start_pending(call.handle(), [communicator = call.shared()] { finalize(*communicator); });
@@ -231,6 +234,7 @@ CATENARY_NCCL(ncclResult_t, CommDestroy, (ncclComm_t comm)) {
   return guarded([&] {
     if (comm == nullptr) return;
     // Finished while the handle is still alive, so that another thread may abort what never ends.
+    // What shows only now is in the log: the communicator goes all the same.
     finalize(*CommCall(comm, "ncclCommDestroy", CommCall::Needs::kExists).shared());
     const std::shared_ptr<Communicator> communicator = end_if_alive(*comm);
     if (communicator == nullptr) return;  // aborted meanwhile

@@ -102,8 +102,8 @@ void enqueue(const Given& given) {
   request.root = given.root;
   request.stream = check_stream(given, call->device());
 
-  const bool point_to_point = given.kind == Collective::kSend || given.kind == Collective::kRecv;
-  if (given.count == 0 && !point_to_point) return;  // by NCCL's rule not even a barrier
+  // By NCCL's rule not even a barrier.
+  if (given.count == 0 && !is_point_to_point(given.kind)) return;
   if (Group& group = Group::of_this_thread(); group.active()) {
     group.add(call.shared(), request);
   } else {

@@ -53,11 +53,11 @@ const std::vector<Variable>& variables() {
              "Seconds that a communicator waits for its ranks before it names the missing ones."),
       number("NCCL_COMM_BLOCKING", &Config::comm_blocking, 0, 1,
              "1: communicators block, 0: they do not, whatever ncclConfig_t says."),
-      number("CATENARY_STALL_TIMEOUT", &Config::stall_report_s, 0, 86400,
-             "Seconds without progress after which a rank looks whether a peer runs another "
-             "operation; "
-             "if so, all ranks get an error that names both. A peer that is late is logged. 0: "
-             "never."),
+      number(
+          "CATENARY_STALL_TIMEOUT", &Config::stall_report_s, 0, 86400,
+          "Seconds without progress after which a message that this rank has not asked for, from "
+          "the rank that it waits for, counts as disagreement, an error on all ranks; a peer that "
+          "is late is logged. 0: never. What can be proved is told at once."),
       text("CATENARY_ALGO", &Config::algorithm,
            "Forces one algorithm by its name (ring, chain, direct, one_shot, pairwise) where a "
            "collective has it. Empty: by size."),

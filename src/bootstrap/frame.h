@@ -29,8 +29,10 @@ enum class MessageType : std::uint8_t {
   kMissing,
   kLeft,
   kGoodbye,
+  // Both ways; at the end, so that the numbers above stay what older versions know.
+  kClaim,
 };
-inline constexpr MessageType kLastMessageType = MessageType::kGoodbye;
+inline constexpr MessageType kLastMessageType = MessageType::kClaim;
 
 struct Frame {
   MessageType type;
@@ -42,6 +44,8 @@ inline constexpr std::size_t kFrameMacBytes = 32;
 // The largest thing one rank may give to an all-gather, and what a message puts around it.
 inline constexpr std::size_t kMaxGatherBytes = 64 * 1024;
 inline constexpr std::size_t kMaxPayloadBytes = kMaxGatherBytes + 1024;
+// The longest claim.
+inline constexpr std::size_t kMaxClaimBytes = 64;
 
 struct FrameHeader {
   std::uint32_t payload_bytes;

@@ -4,7 +4,8 @@
 // long as the communicator lives. Over it go the rendezvous, small all-gathers, and news of faults:
 // a member whose connection ends without a goodbye is dead, and everybody else hears its rank
 // within milliseconds; if the root's own process dies, its ranks are named by each of the others
-// itself.
+// itself. And claims: a few bytes that a rank tells all others about itself, whose meaning is
+// theirs.
 //
 // Threads: constructor, all_gather and barrier by one thread at a time; everything else by any.
 // Waiting: only what takes a Wait; its errors name the missing ranks. Failure: throws Error; the
@@ -48,6 +49,13 @@ class Membership {
   // The first fault known: a rank that died, or what a rank reported. Costs one recv() that does
   // not wait; may be called every millisecond.
   std::optional<Error> poll() { return line_.poll(); }
+  // Tells all other ranks something about this one, in at most kMaxClaimBytes. What equals a claim
+  // that was told lately is not told again, whoever it was that claimed it.
+  void claim(ByteView words) {
+    line_.send(ClaimMessage{rank_, {words.begin(), words.end()}}.encode());
+  }
+  // What others claimed and a poll brought, once. A rank that never takes is not told the rest.
+  std::vector<ClaimMessage> take_claims() { return line_.take_claims(); }
   // Whether a rank is known to have said goodbye. That is no fault, unless somebody waits for it.
   bool has_left(int rank) { return line_.has_left(rank); }
   // Makes `error` the fault of every rank that knows of none, this one included.

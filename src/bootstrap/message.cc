@@ -214,6 +214,20 @@ std::optional<LeftMessage> LeftMessage::parse(ByteView payload) {
   return message;
 }
 
+Frame ClaimMessage::encode() const {
+  WireWriter writer;
+  writer.number(static_cast<std::uint32_t>(rank));
+  writer.bytes(claim);
+  return {MessageType::kClaim, writer.take()};
+}
+
+std::optional<ClaimMessage> ClaimMessage::parse(ByteView payload) {
+  WireReader reader(payload);
+  const int rank = rank_in(reader.number<std::uint32_t>());
+  if (!reader.ok() || rank < 0 || reader.rest().size() > kMaxClaimBytes) return std::nullopt;
+  return ClaimMessage{rank, Bytes(reader.rest().begin(), reader.rest().end())};
+}
+
 std::string name_ranks(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (std::size_t i = 0; i < ranks.size() && i < kNamedRanks; ++i) {

@@ -107,6 +107,15 @@ struct LeftMessage {
   static std::optional<LeftMessage> parse(ByteView payload);
 };
 
+// What a rank says of itself. From the member to the root, and from there to all others.
+struct ClaimMessage {
+  int rank = 0;
+  Bytes claim;
+
+  Frame encode() const;
+  static std::optional<ClaimMessage> parse(ByteView payload);
+};
+
 // "rank 3", "ranks 2, 5", "ranks 0, 1, 2, ... (13 more)".
 std::string name_ranks(const std::vector<int>& ranks);
 

@@ -2,6 +2,8 @@
 
 #include <poll.h>
 
+#include <utility>
+
 #include "src/base/log.h"
 #include "src/bootstrap/stream_socket.h"
 
@@ -10,6 +12,8 @@ namespace {
 
 // How long to wait for an answer that needs nobody but the root.
 constexpr std::int64_t kAnswerMs = 250;
+// Claims kept for who takes them. More are not kept: what they would prove stays unproven.
+constexpr std::size_t kMaxHeldClaims = 256;
 
 std::string seconds(std::int64_t ns) {
   const double value = static_cast<double>(ns) / 1e9;
@@ -106,6 +110,11 @@ bool RootLine::has_left(int rank) {
   return left_ranks_.contains(rank);
 }
 
+std::vector<ClaimMessage> RootLine::take_claims() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(claims_, {});
+}
+
 void RootLine::report(const Error& error) {
   const std::lock_guard lock(mutex_);
   report_locked(error);
@@ -196,6 +205,12 @@ bool RootLine::accept(const Frame& frame) {
       return true;
     }
     case MessageType::kGoodbye: return said_goodbye_ = true;
+    case MessageType::kClaim: {
+      auto message = ClaimMessage::parse(frame.payload);
+      if (!message || message->rank >= join_.nranks || message->rank == join_.rank) return false;
+      if (claims_.size() < kMaxHeldClaims) claims_.push_back(std::move(*message));
+      return true;
+    }
     case MessageType::kJoin:
     case MessageType::kGather:
     case MessageType::kQuery:

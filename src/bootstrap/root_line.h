@@ -36,6 +36,7 @@ class RootLine {
   void send(const Frame& frame);
   std::optional<Error> poll();
   bool has_left(int rank);
+  std::vector<ClaimMessage> take_claims();
   void report(const Error& error);
   void goodbye() noexcept;
 
@@ -69,6 +70,7 @@ class RootLine {
   ProcessName root_;
   std::set<int> root_ranks_;  // of the root's process, and still there
   std::set<int> left_ranks_;
+  std::vector<ClaimMessage> claims_;  // of others, not yet taken
   std::optional<WelcomeMessage> welcome_;
   std::uint32_t round_ = 0;
   std::vector<Bytes> parts_;

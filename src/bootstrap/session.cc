@@ -1,8 +1,15 @@
 #include "src/bootstrap/session.h"
 
+#include <algorithm>
+
 #include "src/base/log.h"
 
 namespace catenary {
+namespace {
+
+constexpr std::size_t kRememberedClaims = 16;
+
+}  // namespace
 
 Session::Session(int nranks, std::int64_t late_ms)
     : late_ms_(late_ms), members_(static_cast<std::size_t>(nranks)), awaited_(nranks) {}
@@ -84,6 +91,7 @@ bool Session::receive(int rank, const Frame& frame) {
       fail(fault->code, fault->text);
       return true;
     }
+    case MessageType::kClaim: return claim(rank, frame);
     case MessageType::kLeave: leave(rank); return true;
     case MessageType::kQuery:
     case MessageType::kJoin:
@@ -129,6 +137,18 @@ void Session::finish_gather() {
   for (Frame& frame : encode_gathered(round_, parts)) tell_all(frame);
   ++round_;
   parts_ = 0;
+}
+
+// Everybody compares what is claimed with the same thing of its own. So what equals a claim that
+// all have heard is no news, and ranks that wait for one and the same cost one round, not one each.
+bool Session::claim(int rank, const Frame& frame) {
+  const auto message = ClaimMessage::parse(frame.payload);
+  if (!message || !complete_ || message->rank != rank) return false;
+  if (fault_ || std::ranges::find(told_claims_, message->claim) != told_claims_.end()) return true;
+  told_claims_.push_back(message->claim);
+  if (told_claims_.size() > kRememberedClaims) told_claims_.pop_front();
+  tell_all(frame, rank);
+  return true;
 }
 
 void Session::leave(int rank) {
@@ -184,12 +204,13 @@ void Session::fail(ErrorCode code, const std::string& text) {
 
 // Members of this process come last: if one of them exits on what it hears, it takes the root
 // along, and the others must have heard by then.
-void Session::tell_all(const Frame& frame) {
+void Session::tell_all(const Frame& frame, int except) {
   const auto shared = std::make_shared<const Frame>(frame);
   for (const bool with_root : {false, true}) {
-    for (Member& member : members_) {
-      if (member.state == State::kHere && member.with_root == with_root)
-        member.channel->send(shared);
+    for (int rank = 0; rank < nranks(); ++rank) {
+      const Member& member = at(rank);
+      if (rank == except || member.state != State::kHere || member.with_root != with_root) continue;
+      member.channel->send(shared);
     }
   }
 }

@@ -5,6 +5,7 @@
 // nothing but its state. Faults of members are states and messages to the others, never exceptions.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,11 +62,13 @@ class Session {
   std::string objection(const JoinMessage& join) const;
   void tell_root_ranks(int newcomer);
   bool gather(int rank, const Frame& frame);
+  bool claim(int rank, const Frame& frame);
   void finish_gather();
   void leave(int rank);
   std::vector<int> missing() const;
   void fail(ErrorCode code, const std::string& text);
-  void tell_all(const Frame& frame);
+  static constexpr int kNobody = -1;
+  void tell_all(const Frame& frame, int except = kNobody);
 
   const ProcessName root_ = ProcessName::mine();
   const std::int64_t late_ms_;
@@ -79,6 +82,7 @@ class Session {
   std::uint32_t round_ = 0;
   int parts_ = 0;
 
+  std::deque<Bytes> told_claims_;  // the last few
   std::optional<FaultMessage> fault_;
   Deadline late_ = Deadline::never();
 };

@@ -42,11 +42,15 @@ constexpr bool holds_part_per_rank(Collective collective) {
          collective == Collective::kScatter;
 }
 
+constexpr bool is_point_to_point(Collective collective) {
+  return collective == Collective::kSend || collective == Collective::kRecv;
+}
+
 // Whether it has a root, or a peer in its place.
 constexpr bool has_root(Collective collective) {
   return collective == Collective::kBroadcast || collective == Collective::kReduce ||
          collective == Collective::kGather || collective == Collective::kScatter ||
-         collective == Collective::kSend || collective == Collective::kRecv;
+         is_point_to_point(collective);
 }
 
 }  // namespace catenary

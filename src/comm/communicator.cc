@@ -7,6 +7,7 @@
 
 #include "src/base/log.h"
 #include "src/device/event.h"
+#include "src/device/process_life.h"
 #include "src/topology/machine.h"
 
 namespace catenary {
@@ -19,6 +20,8 @@ constexpr std::size_t kPooledRuns = 64;
 constexpr std::int64_t kAbortWait_ms = 100;
 // How long a rank that lost a connection waits to hear of a death elsewhere.
 constexpr std::int64_t kNewsWait_ms = 20;
+// How often a program that asks all the time for the communicator's failure has links looked at.
+constexpr std::int64_t kLookEvery_ns = 50'000'000;
 
 std::size_t round_up(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -83,6 +86,7 @@ Communicator::Communicator(int rank, int nranks, Device& device, const Communica
       reductions_(nranks),
       isa_(kernels::isa_from(config)),
       slice_bytes_(round_up(static_cast<std::size_t>(config.slot_bytes), 64)),
+      ledger_(rank),
       send_turns_(static_cast<std::size_t>(nranks)),
       recv_turns_(static_cast<std::size_t>(nranks)) {}
 
@@ -313,11 +317,31 @@ std::span<Doorbell* const> Communicator::doorbells() {
 }
 
 std::optional<Error> Communicator::failure() {
-  if (!failed_.load(std::memory_order_acquire) && joined()) {
-    if (const std::optional<Error> news = membership_->poll()) fail(*news, false);
+  hear_news();
+  const std::int64_t now = now_ns();
+  std::optional<Error> proof;
+  if (now >= next_look_ns_.load(std::memory_order_relaxed) && look_from_outside(proof)) {
+    next_look_ns_.store(now + kLookEvery_ns, std::memory_order_relaxed);
+    if (proof) fail(*proof, true);
   }
   const std::lock_guard lock(failure_mutex_);
   return failure_;
+}
+
+// Who has left or died by now did no harm to what is over.
+std::optional<Error> Communicator::look_back() {
+  hear_news();
+  std::optional<Error> proof;
+  drive_until(device_, [&] { return look_from_outside(proof); }, {Deadline::never(), &aborted_});
+  if (proof) fail(*proof, true);
+  const std::lock_guard lock(failure_mutex_);
+  if (failure_ && failure_->code() == ErrorCode::kInvalidUsage) return failure_;
+  return std::nullopt;
+}
+
+void Communicator::hear_news() {
+  if (!joined() || failed_.load(std::memory_order_acquire)) return;
+  if (const std::optional<Error> news = membership_->poll()) fail(*news, false);
 }
 
 void Communicator::throw_if_failed() {
@@ -327,27 +351,68 @@ void Communicator::throw_if_failed() {
 }
 
 void Communicator::check_peers(const GroupRun& run) {
-  failure();
+  hear_news();
   throw_if_failed();
+  if (const std::optional<Error> proof = judge_claims()) throw Error(*proof);
   const ScheduleRun* waiting = run.waiting_run();
   if (waiting == nullptr) return;
   const int late = waiting->waits_for();
   const bool has_left = late != kNobody && membership_->has_left(late);
   stall_watch_->check_left(*waiting, has_left, polls_, moves_);
-  if (stall_watch_->is_due(moves_, now_ns())) look_for_disagreement(*waiting);
+  const ScheduleRun* collective = run.waiting_collective();
+  const std::int64_t now = now_ns();
+  if (stall_watch_->is_proof_due(collective, moves_, now)) look_for_proof(collective);
+  if (stall_watch_->is_suspicion_due(moves_, now)) look_for_suspicion(*waiting);
 }
 
-// Nothing moved for long. Ranks that run different operations wait for each other on different
-// links, and the opening of what a peer runs instead lies unread on one of ours.
-void Communicator::look_for_disagreement(const ScheduleRun& waiting) {
-  const std::lock_guard lock(issue_mutex_);
-  const Collective kind = waiting.spec().descriptor.kind;
-  const bool in_collective = kind != Collective::kSend && kind != Collective::kRecv;
-  for (int peer = 0; in_collective && peer < nranks_; ++peer) {
-    stall_watch_->check_opening(waiting, peer);
+// Ranks that run different collectives wait for each other on different links, or not at all. What
+// a peer runs instead may lie unread on one of ours; if not, the peer can know from what we claim.
+void Communicator::look_for_proof(const ScheduleRun* collective) {
+  if (collective != nullptr && stall_watch_->is_untold(collective->spec().descriptor)) {
+    membership_->claim(std::as_bytes(std::span(&collective->spec().descriptor, 1)));
   }
-  // What other peers sent ahead proves nothing: only the one that we wait for could be waiting for
-  // us.
+  if (const std::optional<Error> proof = judge_links(collective)) throw Error(*proof);
+}
+
+std::optional<Error> Communicator::judge_claims() {
+  for (const ClaimMessage& each : membership_->take_claims()) ledger_.hear(each.rank, each.claim);
+  return ledger_.judge_heard();
+}
+
+// What lies on the links that no collective reads from now: all of them if none is under way, and
+// none if there is another one than that given.
+std::optional<Error> Communicator::judge_links(const ScheduleRun* collective) {
+  const std::lock_guard lock(issue_mutex_);
+  if (collective == nullptr && !collective_turn_.idle()) return std::nullopt;
+  std::vector<bool> in_use(static_cast<std::size_t>(nranks_));
+  if (collective != nullptr) in_use = collective->opened(nranks_);
+  in_use[static_cast<std::size_t>(rank_)] = true;
+  for (int peer = 0; peer < nranks_; ++peer) {
+    if (in_use[static_cast<std::size_t>(peer)]) continue;
+    if (std::optional<Error> proof = stall_watch_->judge_link(peer, ledger_)) return proof;
+  }
+  return std::nullopt;
+}
+
+// For a thread that does not drive. False: somebody else does, and nothing was looked at.
+bool Communicator::look_from_outside(std::optional<Error>& proof) {
+  const bool is_over = !joined() || failed_.load(std::memory_order_acquire) ||
+                       left_.load(std::memory_order_acquire) || is_forked();
+  if (is_over) return true;
+  const auto look = [&] {
+    poll_transports();
+    proof = judge_claims();
+    if (!proof) proof = judge_links(nullptr);
+    return true;
+  };
+  return device_.executor().try_hold(Condition(look));
+}
+
+// Nothing moved for long. What lies unread from the rank that we wait for, on links for which we
+// have issued nothing, is what it waits in. What other peers sent ahead proves nothing: only the
+// one that we wait for could be waiting for us.
+void Communicator::look_for_suspicion(const ScheduleRun& waiting) {
+  const std::lock_guard lock(issue_mutex_);
   const int late = waiting.waits_for();
   if (late != kNobody) {
     if (collective_turn_.idle()) stall_watch_->check_unread(waiting, late, Channel::kCollective);
@@ -355,7 +420,7 @@ void Communicator::look_for_disagreement(const ScheduleRun& waiting) {
       stall_watch_->check_unread(waiting, late, Channel::kPointToPoint);
     }
   }
-  stall_watch_->tell(waiting);
+  stall_watch_->tell(waiting, moves_);
 }
 
 void Communicator::poll_transports() {

@@ -21,6 +21,7 @@
 #include "src/base/error.h"
 #include "src/bootstrap/membership.h"
 #include "src/bootstrap/unique_id.h"
+#include "src/comm/ledger.h"
 #include "src/comm/operation_request.h"
 #include "src/comm/plan_cache.h"
 #include "src/comm/reductions.h"
@@ -54,13 +55,17 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   void submit(std::span<const OperationRequest> requests);
   // Waits until nothing of this communicator is under way.
   void wait_idle();
+  // The last look before leaving, with nothing under way: the disagreement of ranks that has become
+  // the communicator's failure by now, if one has.
+  std::optional<Error> look_back();
   // Ends what is under way. Local.
   void abort() noexcept;
   // Says goodbye to the other ranks, and makes sure that no thread sleeps on what goes with this.
   // Not from a task. Nothing is submitted afterwards.
   void leave() noexcept;
 
-  // The communicator's failure, if it has one; looks for news of peers.
+  // The communicator's failure, if it has one; looks for news of peers, and now and then for proof
+  // that they disagree.
   std::optional<Error> failure();
 
   // All ranks give some bytes, all get everybody's. Waits.
@@ -79,6 +84,9 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   // RunOwner.
   void throw_if_failed() override;
   void check_peers(const GroupRun& run) override;
+  void begins(const Descriptor& descriptor) noexcept override {
+    if (!is_point_to_point(descriptor.kind)) ledger_.begin(descriptor);
+  }
   void polled(bool moved) noexcept override {
     ++polls_;
     if (moved) ++moves_;
@@ -89,7 +97,12 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   void run_over(GroupRun& run) noexcept override;
 
  private:
-  void look_for_disagreement(const ScheduleRun& waiting);
+  void hear_news();
+  void look_for_proof(const ScheduleRun* collective);
+  void look_for_suspicion(const ScheduleRun& waiting);
+  std::optional<Error> judge_claims();
+  std::optional<Error> judge_links(const ScheduleRun* collective);
+  bool look_from_outside(std::optional<Error>& proof);
   TaskPtr make_task(std::span<const OperationRequest> requests);
   void meet(const UniqueId& id, const TransportFactory& transports);
   void fail(const Error& error, bool tell_peers) noexcept;
@@ -123,14 +136,16 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   std::atomic<bool> aborted_{false};
   std::atomic<bool> left_{false};
   std::atomic<int> in_flight_{0};
+  std::atomic<std::int64_t> next_look_ns_{0};  // of failure(), for proof
   std::mutex failure_mutex_;
   std::optional<Error> failure_;  // guarded by failure_mutex_, set once
 
-  // The driver only.
+  // Who drives, or holds the drive lock.
   std::array<ScratchMemory, kMostLanes> scratch_;
   std::uint64_t polls_ = 0;
   std::uint64_t moves_ = 0;
   std::optional<StallWatch> stall_watch_;
+  Ledger ledger_;
 
   // Held from taking turns until the streams know of them. Outside of issue_mutex_, which whoever
   // drives may need.

@@ -20,10 +20,10 @@ const PlanCache::Entry& PlanCache::find(Collective kind, std::size_t bytes, int 
         lanes == selected.lanes)
       return *entry;
   }
-  const bool point_to_point = kind == Collective::kSend || kind == Collective::kRecv;
   auto entry = std::make_unique<Entry>(Entry{&algorithm, root, scaled, {}});
   for (int lane = 0; lane < selected.lanes; ++lane) {
-    const Channel channel = point_to_point ? Channel::kPointToPoint : collective_channel(lane);
+    const Channel channel =
+        is_point_to_point(kind) ? Channel::kPointToPoint : collective_channel(lane);
     const Place at{.rank = rank_, .ranks = nranks_, .root = root, .lane = lane};
     entry->lanes.push_back(compile(schedule_of(algorithm, at), rank_, channel, scaled, links_));
   }

@@ -1,49 +1,76 @@
 #include "src/comm/stall_watch.h"
 
 #include <cstring>
+#include <utility>
 
 #include "src/base/error.h"
 #include "src/base/log.h"
 
 namespace catenary {
+namespace {
 
-bool StallWatch::is_due(std::uint64_t moves, std::int64_t now_ns) {
-  if (moves != moves_seen_ || still_since_ns_ == 0) {
-    moves_seen_ = moves;
-    still_since_ns_ = now_ns;
-    told_ = false;
+// Long enough that ranks which get on well have nothing to say to each other, short enough that a
+// person who made a mistake does not notice the wait.
+constexpr std::int64_t kMoment_ns = 100'000'000;
+
+}  // namespace
+
+bool StallWatch::Standstill::lasts(std::uint64_t now_at, std::int64_t now_ns,
+                                   std::int64_t span_ns) {
+  if (now_at != state || since_ns == 0) {
+    state = now_at;
+    since_ns = now_ns;
     return false;
   }
-  if (patience_ns_ == 0 || now_ns - still_since_ns_ < patience_ns_) return false;
-  still_since_ns_ = now_ns;
+  if (now_ns - since_ns < span_ns) return false;
+  since_ns = now_ns;
   return true;
 }
 
-void StallWatch::check_unread(const ScheduleRun& waiting, int peer, Channel channel) {
-  const ByteView message = links_.recv_link(peer, channel).try_peek();
+bool StallWatch::is_proof_due(const ScheduleRun* collective, std::uint64_t moves,
+                              std::int64_t now_ns) {
+  if (collective == nullptr) return communicator_.lasts(moves, now_ns, kMoment_ns);
+  // Two that stand at one position, one after the other, are told apart by their numbers.
+  const std::uint64_t number = collective->spec().descriptor.sequence;
+  return collective_.lasts(number << 32 ^ collective->position(), now_ns, kMoment_ns);
+}
+
+bool StallWatch::is_suspicion_due(std::uint64_t moves, std::int64_t now_ns) {
+  return patience_ns_ != 0 && patience_.lasts(moves, now_ns, patience_ns_);
+}
+
+bool StallWatch::is_untold(const Descriptor& collective) {
+  return std::exchange(told_others_, collective.sequence) != collective.sequence;
+}
+
+// A link that is broken proves nothing: its peer may have left in peace, and who uses the link
+// hears of it.
+std::optional<Descriptor> StallWatch::unread_opening(int peer, Channel channel) {
+  ByteView message;
+  try {
+    message = links_.recv_link(peer, channel).try_peek();
+  } catch (const Error&) {
+    return std::nullopt;
+  }
   Descriptor theirs;
-  if (message.size() < sizeof theirs) return;
+  if (message.size() < sizeof theirs) return std::nullopt;
   std::memcpy(&theirs, message.data(), sizeof theirs);
+  return theirs;
+}
+
+std::optional<Error> StallWatch::judge_link(int peer, const Ledger& ledger) {
+  const std::optional<Descriptor> theirs = unread_opening(peer, Channel::kCollective);
+  return theirs ? ledger.judge_unread(peer, *theirs) : std::nullopt;
+}
+
+void StallWatch::check_unread(const ScheduleRun& waiting, int peer, Channel channel) {
+  const std::optional<Descriptor> theirs = unread_opening(peer, channel);
+  if (!theirs) return;
   throw_error(
       ErrorCode::kInvalidUsage,
       "ranks do not agree: rank %d waits in %s, but rank %d has issued %s, which rank %d has not; "
       "every rank must issue the same operations in the same order",
-      rank_, describe(waiting.spec().descriptor).c_str(), peer, describe(theirs).c_str(), rank_);
-}
-
-void StallWatch::check_opening(const ScheduleRun& waiting, int peer) {
-  if (!waiting.is_unopened(peer)) return;
-  const ByteView message = links_.recv_link(peer, Channel::kCollective).try_peek();
-  Descriptor theirs;
-  if (message.size() < sizeof theirs) return;
-  std::memcpy(&theirs, message.data(), sizeof theirs);
-  const Descriptor& mine = waiting.spec().descriptor;
-  if (theirs.sequence != mine.sequence || matches(mine, theirs)) return;
-  throw_error(ErrorCode::kInvalidUsage,
-              "ranks do not agree: rank %d waits in %s, but rank %d runs %s; every rank must issue "
-              "the same "
-              "operations in the same order",
-              rank_, describe(mine).c_str(), peer, describe(theirs).c_str());
+      rank_, describe(waiting.spec().descriptor).c_str(), peer, describe(*theirs).c_str(), rank_);
 }
 
 void StallWatch::check_left(const ScheduleRun& waiting, bool has_left, std::uint64_t polls,
@@ -62,9 +89,8 @@ void StallWatch::check_left(const ScheduleRun& waiting, bool has_left, std::uint
               waiting.waits_for(), rank_, describe(waiting.spec().descriptor).c_str());
 }
 
-void StallWatch::tell(const ScheduleRun& waiting) {
-  if (told_) return;
-  told_ = true;
+void StallWatch::tell(const ScheduleRun& waiting, std::uint64_t moves) {
+  if (std::exchange(told_log_, moves) == moves) return;
   log_notice(-1, format("rank %d has waited for rank %d for %lld s in %s", rank_,
                         waiting.waits_for(), static_cast<long long>(patience_ns_ / 1'000'000'000),
                         describe(waiting.spec().descriptor).c_str()));

@@ -1,18 +1,22 @@
-// StallWatch: what a rank looks at when nothing of its communicator has moved for a while.
+// StallWatch: what a rank looks at when it does not get on.
 //
-// A peer that is merely late is no error, however late; it is named in the log. But if the opening
-// of another operation lies unread on a link from the rank we wait for, then that rank runs
-// something that we have not issued: the ranks do not issue the same operations in the
-// same order, and would wait for ever. That is an error on every rank. So is an opening that
-// differs from our own operation of the same number, on a link that we do not look at because we
-// take, say, another rank for the root.
+// Soon it looks for proof: the opening of a collective that lies unread on one of its links shows
+// that the peer has begun another collective than this rank under that number. And it tells the
+// others once which collective it waits in, so that they can compare.
 //
-// Threads: the driver. Nothing waits. Failure: check_x throws kInvalidUsage,
-// check_left kRemote.
+// What proves nothing may still be suspicious: a message from the very rank that we wait for, on a
+// link for which we have issued nothing. That rank runs something that we have not issued, and
+// after a long time of this both would wait for ever. A peer that is merely late is no error,
+// however late; it is named in the log.
+//
+// Threads: who drives; a member that touches a link also under the communicator's issue lock.
+// Nothing waits. Failure: check_unread throws kInvalidUsage, check_left kRemote.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "src/comm/ledger.h"
 #include "src/engine/schedule_run.h"
 #include "src/transport/link_table.h"
 
@@ -20,32 +24,50 @@ namespace catenary {
 
 class StallWatch {
  public:
-  // `patience_s` without a move make a stall; 0: never.
+  // `patience_s` without a move are suspicious; 0: nothing ever is.
   StallWatch(int rank, LinkTable& links, std::int64_t patience_s)
       : rank_(rank), links_(links), patience_ns_(patience_s * 1'000'000'000) {}
 
-  // Whether nothing moved for so long, now or since the last look.
-  bool is_due(std::uint64_t moves, std::int64_t now_ns);
+  // Whether the collective has not got on for a moment, or, if none waits, the whole communicator,
+  // of which `moves` counts the moves. Again and again while that lasts.
+  bool is_proof_due(const ScheduleRun* collective, std::uint64_t moves, std::int64_t now_ns);
+  // Whether the communicator has not got on for as long as patience lasts. Again and again.
+  bool is_suspicion_due(std::uint64_t moves, std::int64_t now_ns);
+
+  // Whether the others are to be told that we wait in the collective: the first time only.
+  bool is_untold(const Descriptor& collective);
+
+  // The proof that lies on the link from a peer from which nothing is to be read now.
+  std::optional<Error> judge_link(int peer, const Ledger& ledger);
   // Throws if a message lies on the link from `peer`, from which we have issued nothing to receive.
   void check_unread(const ScheduleRun& waiting, int peer, Channel channel);
-  // The same for the collective that we wait in, of which nothing was taken from `peer` yet: throws
-  // if the opening that lies there has its number, but is not of it.
-  void check_opening(const ScheduleRun& waiting, int peer);
   // Throws kRemote if the rank that is waited for has left. It may have sent what we need before it
   // did, so that only counts if a poll after the news brought nothing. (Two looks in a row prove no
   // poll between them: they may be those of two threads.)
   void check_left(const ScheduleRun& waiting, bool has_left, std::uint64_t polls,
                   std::uint64_t moves);
   // Logs who is waited for, once a stall.
-  void tell(const ScheduleRun& waiting);
+  void tell(const ScheduleRun& waiting, std::uint64_t moves);
 
  private:
+  // Something that ought to change.
+  struct Standstill {
+    std::uint64_t state = 0;
+    std::int64_t since_ns = 0;
+    // Whether it has not for `span_ns`, or not since this last said so.
+    bool lasts(std::uint64_t now_at, std::int64_t now_ns, std::int64_t span_ns);
+  };
+
+  std::optional<Descriptor> unread_opening(int peer, Channel channel);
+
   const int rank_;
   LinkTable& links_;
   const std::int64_t patience_ns_;
-  std::uint64_t moves_seen_ = 0;
-  std::int64_t still_since_ns_ = 0;
-  bool told_ = false;
+  Standstill collective_;
+  Standstill communicator_;
+  Standstill patience_;
+  std::optional<std::uint32_t> told_others_;
+  std::optional<std::uint64_t> told_log_;
   bool left_seen_ = false;
   std::uint64_t polls_at_news_ = 0;
   std::uint64_t moves_at_news_ = 0;

@@ -153,6 +153,17 @@ bool Executor::try_drive() {
   return moved;
 }
 
+bool Executor::try_hold(const Condition& condition) {
+  if (!lock_.try_lock()) return false;
+  bool holds = false;
+  {
+    const DriveScope drive(*this);
+    holds = condition.holds();
+  }
+  if (inboxed_.load() != 0) nudge();  // came meanwhile
+  return holds;
+}
+
 void Executor::nudge() {
   if (!try_drive()) bell_.ring();
   arm_if_unwatched();

@@ -67,6 +67,10 @@ class Executor {
   // Polls each head once if nobody else drives; true if something moved.
   bool try_drive();
 
+  // Asks the condition under the drive lock, when no task is polled, so that it may look at what
+  // tasks use. False also if somebody else drives just now.
+  bool try_hold(const Condition& condition);
+
   // For a thread that asks again and again instead of waiting: drives once, here and where nobody
   // waits, and lends its core to others if it is needed there.
   void visit();

@@ -45,8 +45,10 @@ void watch_process() {
   static_cast<void>(watching);
 }
 
+bool is_forked() noexcept { return forked.load(std::memory_order_relaxed); }
+
 void require_not_forked() {
-  if (!forked.load(std::memory_order_relaxed)) return;
+  if (!is_forked()) return;
   throw_error(ErrorCode::kInvalidUsage,
               "process %d was forked from one that had used Catenary already, and has neither its "
               "threads nor its devices: fork before the first call, or exec",

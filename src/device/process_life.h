@@ -18,6 +18,8 @@ void watch_process();
 // Throws kInvalidUsage in the forked child of a process that used the library.
 void require_not_forked();
 
+bool is_forked() noexcept;
+
 // exit() has begun: no thread of the library may take up new work.
 bool process_exiting() noexcept;
 

@@ -1,6 +1,6 @@
 #include "src/engine/descriptor.h"
 
-#include "src/base/error.h"
+#include <algorithm>
 
 namespace catenary {
 
@@ -35,6 +35,18 @@ bool matches(const Descriptor& mine, const Descriptor& theirs) {
   Descriptor expected = mine;
   if (mine.kind == Collective::kRecv) expected.kind = Collective::kSend;
   return expected == theirs;
+}
+
+Error disagreement(int rank, const Descriptor& mine, int peer, const Descriptor& theirs) {
+  // Of two numbers, the lower one is of something that only one of them took part in.
+  const std::string since =
+      mine.sequence == theirs.sequence
+          ? ""
+          : format(" since number %u at the latest", std::min(mine.sequence, theirs.sequence));
+  return {ErrorCode::kInvalidUsage,
+          format("ranks do not agree%s: rank %d has issued %s, but rank %d has issued %s; every "
+                 "rank must issue the same operations in the same order",
+                 since.c_str(), rank, describe(mine).c_str(), peer, describe(theirs).c_str())};
 }
 
 }  // namespace catenary

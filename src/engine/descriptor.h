@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "src/base/error.h"
 #include "src/base/types.h"
 #include "src/collective/operation.h"
 
@@ -36,6 +37,9 @@ std::string describe(const Descriptor& descriptor);
 
 // Whether the message of a peer that describes itself as `theirs` belongs to `mine`.
 bool matches(const Descriptor& mine, const Descriptor& theirs);
+
+// What users read when it does not.
+Error disagreement(int rank, const Descriptor& mine, int peer, const Descriptor& theirs);
 
 // Where data starts in a message of `bytes` that opens with a descriptor: right after it while
 // everything fits one cache line with the slot's own words, else on the next line for alignment.

@@ -30,7 +30,8 @@ Task::Progress GroupRun::poll() {
 Task::Progress GroupRun::poll_members() {
   bool moved = false;
   for (Member& member : members_) {
-    if (member.over || member.turn->serving != member.ticket) continue;
+    if (!waits(member)) continue;
+    if (!member.run.started()) owner_->begins(member.run.spec().descriptor);
     const Progress progress = member.run.advance();
     moved = moved || progress != Progress::kNone;
     if (progress != Progress::kDone) continue;
@@ -57,7 +58,14 @@ void GroupRun::check() { owner_->check_peers(*this); }
 
 const ScheduleRun* GroupRun::waiting_run() const {
   for (const Member& member : members_) {
-    if (!member.over && member.turn->serving == member.ticket) return &member.run;
+    if (waits(member)) return &member.run;
+  }
+  return nullptr;
+}
+
+const ScheduleRun* GroupRun::waiting_collective() const {
+  for (const Member& member : members_) {
+    if (waits(member) && !is_point_to_point(member.run.spec().descriptor.kind)) return &member.run;
   }
   return nullptr;
 }

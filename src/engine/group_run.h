@@ -42,6 +42,8 @@ class RunOwner {
   virtual void poll_transports() = 0;
   // What rings when a peer did something; empty: nobody rings.
   virtual std::span<Doorbell* const> doorbells() = 0;
+  // A run is about to begin, its turn having come.
+  virtual void begins(const Descriptor& descriptor) noexcept = 0;
   // A run was polled, and got on or not.
   virtual void polled(bool moved) noexcept = 0;
   // A run threw: becomes the communicator's failure unless it already has one.
@@ -71,6 +73,8 @@ class GroupRun final : public Task {
 
   // The first run that is not over and may run: what this group waits in. Null between lives.
   const ScheduleRun* waiting_run() const;
+  // The same of collectives, of which one at a time may run in a communicator.
+  const ScheduleRun* waiting_collective() const;
 
  private:
   struct Member {
@@ -82,6 +86,9 @@ class GroupRun final : public Task {
 
   Progress poll_members();
   bool all_lanes_over(const Member& member) const;
+  bool waits(const Member& member) const {
+    return !member.over && member.turn->serving == member.ticket;
+  }
 
   std::shared_ptr<RunOwner> owner_;
   std::vector<Member> members_;

@@ -53,16 +53,20 @@ Task::Progress ScheduleRun::advance() {
   return Task::Progress::kDone;
 }
 
-bool ScheduleRun::is_unopened(int peer) const {
+std::vector<bool> ScheduleRun::opened(int nranks) const {
+  std::vector<bool> peers(static_cast<std::size_t>(nranks));
+  const auto open = [&peers](int peer) {
+    if (peer != kNobody) peers[static_cast<std::size_t>(peer)] = true;
+  };
   const std::vector<PlannedStep>& steps = spec_.plan->steps;
   const std::size_t reached = pass_ > 0 ? steps.size() : std::min(step_ + 1, steps.size());
-  const auto takes = [&](const PlannedStep& step) {
-    const auto from = spec_.plan->fold_sources.begin() + step.fold_first;
-    return (step.recv != nullptr && step.recv_from == peer) ||
-           std::any_of(from, from + step.fold_count,
-                       [peer](const FoldSource& source) { return source.recv_from == peer; });
-  };
-  return std::none_of(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(reached), takes);
+  for (std::size_t i = 0; i < reached; ++i) {
+    open(steps[i].recv_from);
+    const auto first = spec_.plan->fold_sources.begin() + steps[i].fold_first;
+    std::for_each(first, first + steps[i].fold_count,
+                  [&](const FoldSource& source) { open(source.recv_from); });
+  }
+  return peers;
 }
 
 // Does the slices of one step that can be done now; true once all are. The first message of an
@@ -191,11 +195,7 @@ void ScheduleRun::check_opening(ByteView message, int peer) const {
     std::memcpy(&theirs, message.data(), sizeof theirs);
     if (matches(spec_.descriptor, theirs)) return;
   }
-  throw_error(
-      ErrorCode::kInvalidUsage,
-      "ranks do not agree: rank %d runs %s, but rank %d runs %s; every rank must issue the same "
-      "operations in the same order",
-      spec_.rank, describe(spec_.descriptor).c_str(), peer, describe(theirs).c_str());
+  throw disagreement(spec_.rank, spec_.descriptor, peer, theirs);
 }
 
 const std::byte* ScheduleRun::source(const Chunk& chunk, const Slice& slice) const {

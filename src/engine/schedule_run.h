@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "src/collective/partition.h"
 #include "src/device/task.h"
@@ -52,10 +53,16 @@ class ScheduleRun {
   Task::Progress advance();
 
   const RunSpec& spec() const { return spec_; }
+  // Whether advance() was called before.
+  bool started() const { return started_; }
   // For reports of stalls: "waiting for rank 3" or "".
   int waits_for() const { return waits_for_; }
-  // Whether nothing was taken from `peer` yet, nor is what this waits for now.
-  bool is_unopened(int peer) const;
+  // By peer: whether something was taken from it already, or is waited for now.
+  std::vector<bool> opened(int nranks) const;
+  // Another number whenever this has got on.
+  std::uint64_t position() const {
+    return (std::uint64_t{pass_} * spec_.plan->steps.size() + step_) << 32 | slice_;
+  }
 
  private:
   struct Slice {

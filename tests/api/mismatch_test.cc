@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/collective/operation.h"
 #include "tests/support/crew.h"
 #include "tests/support/rank_group.h"
 
@@ -16,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 
 struct Mismatch {
-  const char* name;
+  std::string name;
   int nranks;
   std::function<ncclResult_t(Seat&, float*)> call;
   std::vector<std::string> said;  // what the message must hold, beside "rank"
@@ -118,7 +119,7 @@ struct Sent {
 };
 
 // Rank 0 sends one thing, rank 1 expects another.
-Mismatch message(const char* name, Sent sent, Sent expected, std::vector<std::string> said) {
+Mismatch message(const std::string& name, Sent sent, Sent expected, std::vector<std::string> said) {
   const auto call = [=](Seat& seat, float* data) {
     if (seat.rank == 0) return ncclSend(data, sent.count, sent.type, 1, seat.comm, seat.stream);
     return ncclRecv(data, expected.count, expected.type, 0, seat.comm, seat.stream);
@@ -136,6 +137,88 @@ std::vector<Mismatch> in_messages() {
   };
 }
 
+// How ranks may take different ones for the root.
+struct Roots {
+  const char* name;
+  int (*root)(int rank, int nranks);
+};
+constexpr Roots kRoots[] = {
+    {"the_last_errs", [](int rank, int nranks) { return rank == nranks - 1 ? 1 : 0; }},
+    {"all_their_own", [](int rank, int) { return rank; }},
+    {"all_the_next", [](int rank, int nranks) { return (rank + 1) % nranks; }},
+};
+
+ncclResult_t call_with_root(Collective kind, Seat& seat, float* data, std::size_t count, int root) {
+  float* const other = data + (1 << 15);
+  switch (kind) {
+    case Collective::kBroadcast:
+      return ncclBroadcast(data, other, count, ncclFloat32, root, seat.comm, seat.stream);
+    case Collective::kReduce:
+      return ncclReduce(data, other, count, ncclFloat32, ncclSum, root, seat.comm, seat.stream);
+    case Collective::kGather:
+      return ncclGather(data, other, count, ncclFloat32, root, seat.comm, seat.stream);
+    case Collective::kScatter:
+      return ncclScatter(data, other, count, ncclFloat32, root, seat.comm, seat.stream);
+    default: return ncclInternalError;
+  }
+}
+
+std::vector<Mismatch> in_roots() {
+  std::vector<Mismatch> tests;
+  for (const Collective kind :
+       {Collective::kReduce, Collective::kBroadcast, Collective::kGather, Collective::kScatter}) {
+    for (const Roots& roots : kRoots) {
+      for (int nranks = 2; nranks <= 4; ++nranks) {
+        // Small ones are sent and forgotten, long ones must be taken.
+        const std::size_t count = nranks == 3 ? 4000 : 64;
+        const std::string name(name_of(kind));
+        tests.push_back({name + "_of_" + std::to_string(nranks) + "_where_" + roots.name,
+                         nranks,
+                         [=](Seat& seat, float* data) {
+                           const int root = roots.root(seat.rank, nranks);
+                           return call_with_root(kind, seat, data, count, root);
+                         },
+                         {name + " number 0", ", root "}});
+      }
+    }
+  }
+  return tests;
+}
+
+// One rank calls something that does not wait for the others.
+std::vector<Mismatch> with_one_that_is_done() {
+  std::vector<Mismatch> tests;
+  for (int nranks = 2; nranks <= 4; ++nranks) {
+    const auto all_reduce = [](Seat& seat, float* data) {
+      return ncclAllReduce(data, data, 64, ncclFloat32, ncclSum, seat.comm, seat.stream);
+    };
+    const std::string of = "_of_" + std::to_string(nranks);
+    tests.push_back({"broadcast" + of,
+                     nranks,
+                     [=](Seat& seat, float* data) {
+                       if (seat.rank != 1) return all_reduce(seat, data);
+                       return call_with_root(Collective::kBroadcast, seat, data, 64, 1);
+                     },
+                     {"AllReduce number 0", "Broadcast number 0", "rank 1"}});
+    tests.push_back({"reduce" + of,
+                     nranks,
+                     [=](Seat& seat, float* data) {
+                       if (seat.rank != 1) return all_reduce(seat, data);
+                       return call_with_root(Collective::kReduce, seat, data, 64, 0);
+                     },
+                     {"AllReduce number 0", "Reduce number 0", "rank 1"}});
+    tests.push_back({"broadcast_and_receive" + of,
+                     nranks,
+                     [=](Seat& seat, float* data) {
+                       if (seat.rank != 1) return all_reduce(seat, data);
+                       call_with_root(Collective::kBroadcast, seat, data, 64, 1);
+                       return ncclRecv(data, 64, ncclFloat32, 0, seat.comm, seat.stream);
+                     },
+                     {"AllReduce number 0", "Broadcast number 0", "rank 1"}});
+  }
+  return tests;
+}
+
 class Disagreement : public ::testing::TestWithParam<Mismatch> {};
 
 TEST_P(Disagreement, is_an_error_on_every_rank) { check_mismatch(GetParam()); }
@@ -145,8 +228,11 @@ std::string name_of(const ::testing::TestParamInfo<Mismatch>& test) { return tes
 INSTANTIATE_TEST_SUITE_P(InCollectives, Disagreement, ::testing::ValuesIn(in_collectives()),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(InMessages, Disagreement, ::testing::ValuesIn(in_messages()), name_of);
+INSTANTIATE_TEST_SUITE_P(InRoots, Disagreement, ::testing::ValuesIn(in_roots()), name_of);
+INSTANTIATE_TEST_SUITE_P(WithOneThatIsDone, Disagreement,
+                         ::testing::ValuesIn(with_one_that_is_done()), name_of);
 
-// The roots send and do not listen, so this cannot be known before the ranks meet again.
+// Nobody asks before that.
 TEST(DisagreementLater, about_two_roots_that_only_send_is_found_by_the_next_operation) {
   check_mismatch(
       {"",
@@ -157,7 +243,54 @@ TEST(DisagreementLater, about_two_roots_that_only_send_is_found_by_the_next_oper
          if (first != ncclSuccess) return first;
          return ncclAllReduce(data, data, 64, ncclFloat32, ncclSum, seat.comm, seat.stream);
        },
-       {"Broadcast", "AllReduce"}});
+       {"Broadcast number 0"}});
+}
+
+// Who compares has forgotten none of it, however much is issued meanwhile.
+TEST(DisagreementLater, about_the_root_is_found_among_hundreds_that_are_issued) {
+  check_mismatch({"",
+                  3,
+                  [](Seat& seat, float* data) {
+                    for (int i = 0; i < 400; ++i) {
+                      const int root = i == 20 && seat.rank == 2 ? 1 : 0;
+                      const ncclResult_t result =
+                          call_with_root(Collective::kReduce, seat, data, 64, root);
+                      if (result != ncclSuccess) return result;
+                    }
+                    return ncclSuccess;
+                  },
+                  {"Reduce number 20", "rank 2"}});
+}
+
+// Every rank but 0 is over at once, ends the communicator, and asks for nothing.
+TEST(DisagreementLater, about_the_root_ends_who_waits_when_the_others_leave) {
+  run_crew(3, [](Seat& seat) {
+    std::vector<float> data(1 << 16, 1);
+    const int root = seat.rank == 2 ? 1 : 0;
+    require_success(call_with_root(Collective::kReduce, seat, data.data(), 64, root), "Reduce");
+    if (seat.rank != 0) return;  // destroys
+    const ncclResult_t failure = wait_for_failure(seat.comm, 15s);
+    require(failure == ncclInvalidUsage || failure == ncclRemoteError,
+            "result " + std::to_string(failure));
+    seat.finish();
+  });
+}
+
+// What was broadcast came to nobody, and the ranks have got on well since, over other links.
+TEST(DisagreementLater, about_the_root_is_an_error_of_finalize_at_the_latest) {
+  run_crew(2, [](Seat& seat) {
+    std::vector<float> data(1 << 16, 1);
+    require_success(call_with_root(Collective::kBroadcast, seat, data.data(), 64, seat.rank),
+                    "Broadcast");
+    require_success(ncclGroupStart(), "group");
+    ncclSend(data.data(), 64, ncclFloat32, seat.next(), seat.comm, seat.stream);
+    ncclRecv(data.data() + 64, 64, ncclFloat32, seat.next(), seat.comm, seat.stream);
+    require_success(ncclGroupEnd(), "group");
+    seat.finish();
+    require_result(ncclCommFinalize(seat.comm), ncclInvalidUsage, "ncclCommFinalize");
+    const std::string text = last_error();
+    require(contains(text, "root 0") && contains(text, "root 1"), text);
+  });
 }
 
 }  // namespace

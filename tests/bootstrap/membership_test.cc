@@ -341,6 +341,80 @@ TEST(Fault, ends_an_all_gather) {
   expect_error(errors[0], ErrorCode::kSystem, "no memory");
 }
 
+// What others have claimed within the next moments.
+std::vector<ClaimMessage> claims_soon(Membership& membership, std::size_t count) {
+  std::vector<ClaimMessage> claims;
+  const Deadline deadline = Deadline::after_ms(count > 0 ? 2000 : 50);
+  while (!deadline.passed() && (claims.size() < count || count == 0)) {
+    EXPECT_FALSE(membership.poll().has_value());
+    for (ClaimMessage& claim : membership.take_claims()) claims.push_back(std::move(claim));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return claims;
+}
+
+TEST(Claim, of_one_rank_is_told_to_all_others) {
+  const Config config = loopback();
+  const UniqueId id = create_unique_id(config);
+  std::barrier done(3);
+  expect_no_errors(run_ranks(3, [&](int rank) {
+    Membership membership(id, rank, 3, within_ms(5000), config);
+    membership.claim(bytes_for(rank, kMaxClaimBytes));
+    std::set<int> claimants;
+    for (const ClaimMessage& claim : claims_soon(membership, 2)) {
+      EXPECT_EQ(claim.claim, bytes_for(claim.rank, kMaxClaimBytes));
+      claimants.insert(claim.rank);
+    }
+    claimants.insert(rank);
+    EXPECT_EQ(claimants.size(), 3u);
+    done.arrive_and_wait();
+  }));
+}
+
+TEST(Claim, that_many_ranks_make_alike_is_told_once) {
+  constexpr int kRanks = 16;
+  const Config config = loopback();
+  const UniqueId id = create_unique_id(config);
+  std::atomic<int> told = 0;
+  expect_no_errors(run_ranks(kRanks, [&](int rank) {
+    Membership membership(id, rank, kRanks, within_ms(5000), config);
+    for (int again = 0; again < 5; ++again) membership.claim(bytes_for(0, 24));
+    membership.barrier(within_ms(5000));  // behind all claims, and what came of them
+    membership.poll();
+    told += static_cast<int>(membership.take_claims().size());
+    membership.barrier(within_ms(5000));
+  }));
+  EXPECT_EQ(told, kRanks - 1);
+}
+
+TEST(Claim, that_nobody_takes_costs_no_more_than_so_much) {
+  const Config config = loopback();
+  const UniqueId id = create_unique_id(config);
+  expect_no_errors(run_ranks(2, [&](int rank) {
+    Membership membership(id, rank, 2, within_ms(5000), config);
+    for (int i = 0; rank == 1 && i < 2000; ++i) {
+      membership.claim(std::as_bytes(std::span(&i, 1)));
+    }
+    membership.barrier(within_ms(5000));
+    membership.barrier(within_ms(5000));
+    const std::vector<ClaimMessage> claims = membership.take_claims();
+    EXPECT_EQ(claims.size(), rank == 0 ? 256u : 0u);
+    membership.barrier(within_ms(5000));
+  }));
+}
+
+TEST(Claim, too_long_to_be_one_ends_the_connection) {
+  const Config config = loopback();
+  const UniqueId id = create_unique_id(config);
+  const auto errors = run_ranks(2, [&](int rank) {
+    Membership membership(id, rank, 2, within_ms(5000), config);
+    membership.barrier(within_ms(5000));
+    if (rank == 1) membership.claim(Bytes(kMaxClaimBytes + 1));
+    if (const auto fault = fault_soon(membership)) throw Error(*fault);
+  });
+  expect_error(errors[0], ErrorCode::kRemote, "rank 1 (");
+}
+
 TEST(Goodbye, of_a_thread_is_no_death) {
   const Config config = loopback();
   const UniqueId id = create_unique_id(config);

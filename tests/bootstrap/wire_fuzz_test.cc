@@ -112,6 +112,13 @@ TEST(Fuzz, faults_and_small_messages) {
   fuzz({MissingMessage{"ranks 1, 2", "more"}.encode().payload}, kIterations,
        reencode<MissingMessage>);
   fuzz({LeftMessage{5}.encode().payload}, kIterations / 10, reencode<LeftMessage>);
+  fuzz({ClaimMessage{3, {}}.encode().payload,
+        ClaimMessage{7, Bytes(kMaxClaimBytes, std::byte{9})}.encode().payload},
+       kIterations, [](ByteView bytes) {
+         const auto again = reencode<ClaimMessage>(bytes);
+         EXPECT_TRUE(!again || again->size() <= 4 + kMaxClaimBytes);
+         return again;
+       });
   fuzz({WelcomeMessage{random_key()}.encode().payload}, kIterations / 10, reencode<WelcomeMessage>);
 }
 

@@ -55,6 +55,47 @@ TEST(Executor, is_driven_by_the_thread_that_waits) {
   EXPECT_TRUE(stream.idle());
 }
 
+TEST(Executor, polls_nothing_while_someone_looks) {
+  Device& device = fresh_device();
+  Executor& executor = device.executor();
+  Stream& stream = device.create_stream(true);
+  std::atomic<bool> looking{false};
+  std::atomic<bool> disturbed{false};
+  std::atomic<bool> over{false};
+  std::thread worker([&] {
+    while (!over) {
+      stream.enqueue(task_of([&] {
+        if (looking) disturbed = true;
+      }));
+    }
+    stream.synchronize();
+  });
+  int looks = 0;
+  const auto look = [&] {
+    looking = true;
+    std::this_thread::sleep_for(1ms);
+    looking = false;
+    ++looks;
+    return true;
+  };
+  EXPECT_TRUE(comes_true([&] { return executor.try_hold(Condition(look)) && looks > 20; }));
+  over = true;
+  worker.join();
+  EXPECT_TRUE(stream.idle());
+  EXPECT_FALSE(disturbed);
+}
+
+TEST(Executor, says_so_if_it_is_driven_while_someone_would_look) {
+  Device& device = fresh_device();
+  const auto look = [] { return true; };
+  std::atomic<int> held{-1};
+  device.default_stream().enqueue(
+      task_of([&] { held = device.executor().try_hold(Condition(look)) ? 1 : 0; }));
+  device.default_stream().synchronize();
+  EXPECT_EQ(held, 0);
+  EXPECT_TRUE(device.executor().try_hold(Condition(look)));
+}
+
 TEST(Executor, takes_over_when_nobody_waits) {
   Device& device = fresh_device();
   std::atomic<int> polls{0};

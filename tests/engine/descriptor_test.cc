@@ -33,6 +33,21 @@ TEST(Descriptor, of_garbage_is_described_without_harm) {
   EXPECT_FALSE(matches(all_reduce(1), garbage));
 }
 
+TEST(Descriptor, that_does_not_match_is_told_with_both_and_with_the_place) {
+  Descriptor later = all_reduce(100);
+  later.sequence = 9;
+  const std::string text = disagreement(1, all_reduce(100), 4, later).what();
+  EXPECT_EQ(
+      text.rfind("ranks do not agree since number 7 at the latest: rank 1 has issued AllReduce "
+                 "number 7 (count 100, float, sum), but rank 4 has issued AllReduce number 9",
+                 0),
+      0u)
+      << text;
+  const Error same = disagreement(1, all_reduce(100), 4, all_reduce(101));
+  EXPECT_EQ(same.code(), ErrorCode::kInvalidUsage);
+  EXPECT_EQ(std::string(same.what()).rfind("ranks do not agree: rank 1 ", 0), 0u) << same.what();
+}
+
 TEST(Descriptor, matches_only_its_equal) {
   EXPECT_TRUE(matches(all_reduce(100), all_reduce(100)));
   EXPECT_FALSE(matches(all_reduce(100), all_reduce(101)));
