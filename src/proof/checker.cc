@@ -117,13 +117,16 @@ bool Checker::take_step(int rank, State& state, const Step& step) {
     }
   }
   if (step.dst.buffer == Buffer::kCarry) return take_fold(rank, state, step);
-  Task& task = state.task;
-  task = {.src = step.src,
-          .dst = step.dst,
-          .recv_from = step.recv_from,
-          .send_to = step.send_to,
-          .part = shape_.part_of(step.dst ? step.dst : step.src),
-          .received_first = step.received_first};
+  Task& task = state.task;  // field by field, which is faster than a copy
+  task.src = step.src;
+  task.dst = step.dst;
+  task.recv_from = step.recv_from;
+  task.send_to = step.send_to;
+  task.received_first = step.received_first;
+  task.part = shape_.part_of(step.dst ? step.dst : step.src);
+  task.in = nullptr;
+  task.out = nullptr;
+  task.is_fold = false;
   bool opens_in = false;
   bool opens_out = false;
   if (step.recv_from != kNobody) {
@@ -145,13 +148,16 @@ bool Checker::take_step(int rank, State& state, const Step& step) {
 // Pulls the steps of a fold, all at once, as they are one task.
 bool Checker::take_fold(int rank, State& state, const Step& first) {
   Task& task = state.task;
-  task = {.src = first.src, .part = shape_.part_of(first.dst), .is_fold = true};
+  task = {};
+  task.src = first.src;
+  task.part = shape_.part_of(first.dst);
+  task.is_fold = true;
   state.fold.clear();
   state.fold_ready = 0;
   const bool is_empty = part_of(state, task.part).count == 0;
   for (const Step* step = &first;;) {
     Link& in = links_.at(step->recv_from, rank);
-    if (!is_empty || !in.opened_by_receiver) state.fold.push_back({&in, step->recv_from});
+    if (!is_empty || !in.opened_by_receiver) state.fold.push_back(step->recv_from);
     in.opened_by_receiver = true;
     task.dst = step->dst;
     task.send_to = step->send_to;
@@ -176,9 +182,11 @@ bool Checker::take_fold(int rank, State& state, const Step& first) {
 void Checker::size_task(State& state, bool opens_in, bool opens_out) {
   Task& task = state.task;
   const Range& part = part_of(state, task.part);
+  task.is_empty = part.count == 0;
+  // The part is its own affair where all parts are equally long.
+  state.frame = frame_of(per_rank_ ? 0 : task.part, state.pass, task.is_empty ? kNoSlice : 0);
   state.slices = static_cast<std::uint32_t>(part.count);
-  if (part.count > 0) return;
-  task.is_empty = true;
+  if (!task.is_empty) return;
   if (!opens_in) task.in = nullptr;
   if (!opens_out) task.out = nullptr;
   state.slices = opens_in || opens_out ? 1 : 0;
@@ -213,6 +221,7 @@ bool Checker::do_slice(int rank, State& state) {
   if (task.dst && !task.is_empty && !keep(rank, state, was_reduced, value)) return false;
   if (task.out != nullptr) send(state, value);
   ++state.slice;
+  ++state.frame;
   --state.slices;
   ++verdict_.moves;
   return true;
@@ -221,7 +230,7 @@ bool Checker::do_slice(int rank, State& state) {
 bool Checker::do_fold_slice(int rank, State& state) {
   const Task& task = state.task;
   for (; state.fold_ready < state.fold.size(); ++state.fold_ready) {
-    Link& link = *state.fold[state.fold_ready].link;
+    Link& link = links_.at(state.fold[state.fold_ready], rank);
     if (link.messages > 0) continue;
     link.receiver_waits = true;
     return false;
@@ -233,11 +242,11 @@ bool Checker::do_fold_slice(int rank, State& state) {
     if (!read(rank, state, task.src, operand)) return false;
     value = folded(value, operand);
   }
-  for (const Source& source : state.fold) {
-    if (!receive(rank, state, source.from, *source.link, operand)) return false;
+  for (const int from : state.fold) {
+    if (!receive(rank, state, from, links_.at(from, rank), operand)) return false;
     value = folded(value, operand);
     // The engine may read it in place only now.
-    if (source.from == rank && state.own_message && !task.is_empty &&
+    if (from == rank && state.own_message && !task.is_empty &&
         !read(rank, state, state.own_message, operand)) {
       return false;
     }
@@ -246,6 +255,7 @@ bool Checker::do_fold_slice(int rank, State& state) {
   if (task.out != nullptr) send(state, value);
   verdict_.moves += state.fold.size();
   ++state.slice;
+  ++state.frame;
   --state.slices;
   state.fold_ready = 0;
   return true;
@@ -277,23 +287,13 @@ bool Checker::keep(int rank, const State& state, bool was_reduced, Fingerprint& 
   return fail(rank, state, memory_.refusal());
 }
 
-// A message without its value: what both of its ends must agree on.
-Message Checker::frame_of(const State& state) const {
-  return {.value = kUndefined,
-          .part = per_rank_ ? 0 : static_cast<std::uint32_t>(state.task.part),
-          .pass = state.pass,
-          .slice = state.task.is_empty ? Message::kNoSlice : state.slice};
-}
-
 bool Checker::receive(int rank, const State& state, int from, Link& link, Fingerprint& value) {
-  const Message& message = link.front;
-  const Message expected = frame_of(state);
-  if (!message.same_frame(expected)) {
+  if (link.front.frame != state.frame) {
     return fail(rank, state,
-                format("expects %s from rank %d, which sent %s", expected.text().c_str(), from,
-                       message.text().c_str()));
+                format("expects %s from rank %d, which sent %s", text_of_frame(state.frame).c_str(),
+                       from, text_of_frame(link.front.frame).c_str()));
   }
-  value = message.value;
+  value = link.front.value;
   links_.pop(link);
   --in_flight_;
   if (link.sender_waits) {
@@ -304,10 +304,8 @@ bool Checker::receive(int rank, const State& state, int from, Link& link, Finger
 }
 
 void Checker::send(const State& state, const Fingerprint& value) {
-  Message message = frame_of(state);
-  message.value = value;
   Link& link = *state.task.out;
-  links_.push(link, message);
+  links_.push(link, value, state.frame);
   ++in_flight_;
   if (link.receiver_waits) {
     link.receiver_waits = false;
@@ -354,7 +352,7 @@ bool Checker::check_end() {
 std::string Checker::waiting_for(const State& state) const {
   const Task& task = state.task;
   if (task.is_fold && state.fold_ready < state.fold.size()) {
-    return format("a message from rank %d", state.fold[state.fold_ready].from);
+    return format("a message from rank %d", state.fold[state.fold_ready]);
   }
   if (task.in != nullptr && task.in->messages == 0) {
     return format("a message from rank %d", task.recv_from);
@@ -369,7 +367,7 @@ bool Checker::check_links_empty() {
       const int left = links_.at(from, to).messages;
       if (left == 0) continue;
       verdict_.fault = format("rank %d leaves %d messages to rank %d unread, the first %s", from,
-                              left, to, links_.at(from, to).front.text().c_str());
+                              left, to, text_of_frame(links_.at(from, to).front.frame).c_str());
       return false;
     }
   }

@@ -53,22 +53,18 @@ class Checker {
     bool is_fold = false;
     bool is_empty = false;  // moves no data, but opens a link
   };
-  // A message that a fold takes.
-  struct Source {
-    Link* link;
-    int from;
-  };
   // Where a rank is: at a slice of a task, in a pass.
   struct State {
     std::optional<Steps> steps;
     Task task;
+    std::uint64_t frame = 0;   // of the slice's messages
     std::uint32_t slices = 0;  // that the task has yet to do
     std::uint32_t step = 0;    // how many were pulled in this pass
     std::uint16_t slice = 0;
     std::uint16_t pass = 0;
     bool is_done = false;
     Chunk own_message;           // what it sent to itself, straight from input
-    std::vector<Source> fold;    // of a task that is one
+    std::vector<int> fold;       // of a task that is one: whom its messages are from
     std::size_t fold_ready = 0;  // so many of its messages are there
 
     // Keeps what memory it has.
@@ -103,7 +99,6 @@ class Checker {
   void size_task(State& state, bool opens_in, bool opens_out);
   bool has_room(const Task& task);
   void send(const State& state, const Fingerprint& value);
-  Message frame_of(const State& state) const;
   const Range& part_of(const State& state, int chunk) const {
     return parts_[state.pass * static_cast<std::size_t>(chunk_count_) +
                   static_cast<std::size_t>(chunk)];

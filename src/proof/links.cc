@@ -13,27 +13,37 @@ static_assert(std::is_trivially_copyable_v<Link> && sizeof(Link) == 32);
 // Rows begin at different places of cache lines and sets.
 std::size_t stride_for(std::size_t ranks) { return ranks + (ranks >= 64 ? 2 : 0); }
 
-// Up to here it is cheaper to clear memory than to have it cleared by the kernel.
+// Up to here links are cleared; tables of more are not, but links in them when first used.
 constexpr std::size_t kSmallBytes = 1024 * 1024;
+constexpr std::uint16_t kMostEpochs = UINT16_MAX;
 
 }  // namespace
 
-std::string Message::text() const {
-  const std::string what =
-      slice == kNoSlice ? std::string("no data") : format("slice %d", static_cast<int>(slice));
-  return format("%s of chunk %u in pass %d", what.c_str(), part, static_cast<int>(pass));
+std::string text_of_frame(std::uint64_t frame) {
+  const auto part = static_cast<unsigned>(frame >> 32);
+  const auto pass = static_cast<unsigned>(frame >> 16 & 0xffff);
+  const auto slice = static_cast<unsigned>(frame & 0xffff);
+  const std::string what = slice == kNoSlice ? std::string("no data") : format("slice %u", slice);
+  return format("%s of chunk %u in pass %u", what.c_str(), part, pass);
 }
 
 void Links::reset(int ranks) {
-  ranks_ = static_cast<std::size_t>(ranks);
-  stride_ = stride_for(ranks_);
-  const std::size_t bytes = ranks_ * stride_ * sizeof(Link);
-  if (bytes > kSmallBytes || bytes > memory_.bytes()) {
-    memory_ = {};
-    memory_ = Mapping::anonymous(std::max(bytes, kSmallBytes));
-    links_ = reinterpret_cast<Link*>(memory_.data());
+  const auto size = static_cast<std::size_t>(ranks);
+  stride_ = stride_for(size);
+  const std::size_t bytes = size * stride_ * sizeof(Link);
+  if (bytes <= kSmallBytes) {
+    if (!small_) small_ = Mapping::anonymous(kSmallBytes);
+    std::fill_n(small_.data(), bytes, std::byte{0});
+    links_ = reinterpret_cast<Link*>(small_.data());
+    epoch_ = 0;
   } else {
-    std::fill_n(memory_.data(), bytes, std::byte{0});
+    if (bytes > large_.bytes() || large_epoch_ == kMostEpochs) {
+      large_ = {};
+      large_ = Mapping::anonymous(bytes);
+      large_epoch_ = 0;
+    }
+    links_ = reinterpret_cast<Link*>(large_.data());
+    epoch_ = ++large_epoch_;
   }
   pool_.clear();
   pool_.push_back({});

@@ -19,22 +19,24 @@ namespace catenary {
 // A slice under way, with what both ends must agree on.
 struct Message {
   Fingerprint value;
-  std::uint32_t part = 0;  // 0 where all parts are equally long
-  std::uint16_t pass = 0;
-  std::uint16_t slice = 0;  // kNoSlice: opens the link, but carries no data
-
-  static constexpr std::uint16_t kNoSlice = UINT16_MAX;
-  bool same_frame(const Message& other) const {
-    return part == other.part && pass == other.pass && slice == other.slice;
-  }
-  std::string text() const;
+  std::uint64_t frame = 0;
 };
+
+// The part of the buffers that a message belongs to (0 where all are equally long), the pass, and
+// the slice.
+constexpr std::uint64_t frame_of(int part, std::uint32_t pass, std::uint32_t slice) {
+  return static_cast<std::uint64_t>(part) << 32 | std::uint64_t{pass} << 16 | slice;
+}
+// Instead of a slice: a message that opens its link, but carries no data.
+inline constexpr std::uint32_t kNoSlice = UINT16_MAX;
+std::string text_of_frame(std::uint64_t frame);
 
 // All zeros is an unused link.
 struct Link {
-  Message front;           // if there is any
-  std::uint32_t more = 0;  // the message behind it, an index into the pool; 0: none
-  std::uint16_t messages = 0;
+  Message front;            // if there is any
+  std::uint32_t more = 0;   // the message behind it, an index into the pool; 0: none
+  std::uint16_t epoch = 0;  // of another one is an unused link as well
+  std::uint16_t messages : 12 = 0;
   bool opened_by_sender : 1 = false;
   bool opened_by_receiver : 1 = false;
   bool sender_waits : 1 = false;
@@ -49,15 +51,18 @@ class Links {
   // A receiver's links lie side by side, so a rank that takes from all runs along memory. One that
   // sends to all does not; but neighbours do so at the same places in it, which are then in cache.
   Link& at(int from, int to) {
-    return links_[static_cast<std::size_t>(to) * stride_ + static_cast<std::size_t>(from)];
+    Link& link = links_[static_cast<std::size_t>(to) * stride_ + static_cast<std::size_t>(from)];
+    if (link.epoch != epoch_) {
+      link = {};
+      link.epoch = epoch_;
+    }
+    return link;
   }
 
-  void push(Link& link, const Message& message) {
-    if (link.messages++ == 0) {
-      link.front = message;
-    } else {
-      push_behind(link, message);
-    }
+  void push(Link& link, const Fingerprint& value, std::uint64_t frame) {
+    if (link.messages++ > 0) return push_behind(link, {value, frame});
+    link.front.value = value;
+    link.front.frame = frame;
   }
   void pop(Link& link) {
     if (--link.messages > 0) pop_behind(link);
@@ -71,9 +76,11 @@ class Links {
   void push_behind(Link& link, const Message& message);
   void pop_behind(Link& link);
 
-  Mapping memory_;
+  Mapping small_;
+  Mapping large_;  // stays, since touching it first costs more than all else
   Link* links_ = nullptr;
-  std::size_t ranks_ = 0;
+  std::uint16_t epoch_ = 0;
+  std::uint16_t large_epoch_ = 0;
   std::size_t stride_ = 0;
   std::vector<Node> pool_;  // index 0 is nobody's
   std::uint32_t free_ = 0;  // the first unused node, chained by `more`

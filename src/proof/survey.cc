@@ -92,9 +92,9 @@ bool same_schedules(const Algorithm& algorithm, ProofCase one, ProofCase other) 
 
 class Survey {
  public:
-  Survey(const Algorithm& algorithm, const Scope& scope,
+  Survey(Checker& checker, const Algorithm& algorithm, const Scope& scope,
          const std::function<void(const ProofCase&)>& progress)
-      : algorithm_(algorithm), scope_(scope), progress_(progress) {}
+      : checker_(checker), algorithm_(algorithm), scope_(scope), progress_(progress) {}
 
   Proof run() {
     const bool box_matters = looks_at_box(algorithm_);
@@ -176,10 +176,10 @@ class Survey {
     return all;
   }
 
+  Checker& checker_;
   const Algorithm& algorithm_;
   const Scope& scope_;
   const std::function<void(const ProofCase&)>& progress_;
-  Checker checker_;
   Proof proof_;
   std::uint64_t most_moves_ = 0;  // of a check with the last rank count
 };
@@ -208,9 +208,9 @@ bool looks_at_box(const Algorithm& algorithm) {
   return false;
 }
 
-Proof prove(const Algorithm& algorithm, const Scope& scope,
+Proof prove(Checker& checker, const Algorithm& algorithm, const Scope& scope,
             const std::function<void(const ProofCase&)>& progress) {
-  return Survey(algorithm, scope, progress).run();
+  return Survey(checker, algorithm, scope, progress).run();
 }
 
 }  // namespace catenary

@@ -49,8 +49,9 @@ struct Proof {
   std::string fault;  // what is wrong, and in which case; proving ends there
 };
 
-// `progress` is called now and then with the case that comes next.
-Proof prove(const Algorithm& algorithm, const Scope& scope,
+// `checker` has memory that is worth keeping from one to the next. `progress` is called now and
+// then with the case that comes next.
+Proof prove(Checker& checker, const Algorithm& algorithm, const Scope& scope,
             const std::function<void(const ProofCase&)>& progress);
 
 // Whether any rank of an algorithm does otherwise for other boxes. If not, one box proves them all.

@@ -8,6 +8,12 @@
 namespace catenary {
 namespace {
 
+Proof prove(const Algorithm& algorithm, const Scope& scope,
+            const std::function<void(const ProofCase&)>& progress) {
+  Checker checker;
+  return prove(checker, algorithm, scope, progress);
+}
+
 void ignore(const ProofCase& /*which*/) {}
 
 TEST(Survey, proves_every_algorithm_for_a_few_ranks) {
