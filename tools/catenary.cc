@@ -10,6 +10,7 @@ namespace {
 
 constexpr Verb kVerbs[] = {
     {"list", "the algorithms of each collective", run_list},
+    {"verify", "proves algorithms for many numbers of ranks", run_verify},
 };
 
 void print_help(std::FILE* to) {

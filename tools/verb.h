@@ -14,5 +14,6 @@ struct Verb {
 };
 
 int run_list(int argc, char** argv);
+int run_verify(int argc, char** argv);
 
 }  // namespace catenary

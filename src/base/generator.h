@@ -16,14 +16,14 @@ template <class T>
 class Generator {
  public:
   struct promise_type {
-    T current{};
+    const T* current = nullptr;  // lives until the coroutine goes on
     std::exception_ptr thrown;
 
     Generator get_return_object() { return Generator(Handle::from_promise(*this)); }
     std::suspend_always initial_suspend() noexcept { return {}; }
     std::suspend_always final_suspend() noexcept { return {}; }
     std::suspend_always yield_value(const T& value) {
-      current = value;
+      current = &value;
       return {};
     }
     void return_void() {}
@@ -41,7 +41,7 @@ class Generator {
 
   class Iterator {
    public:
-    const T& operator*() const { return handle_.promise().current; }
+    const T& operator*() const { return *handle_.promise().current; }
     Iterator& operator++() {
       resume(handle_);
       return *this;
@@ -63,7 +63,7 @@ class Generator {
   // The next value, or null after the last. Instead of begin(), for who takes them one at a time.
   const T* next() {
     resume(handle_);
-    return handle_.done() ? nullptr : &handle_.promise().current;
+    return handle_.done() ? nullptr : handle_.promise().current;
   }
 
  private:

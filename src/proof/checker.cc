@@ -1,0 +1,390 @@
+#include "src/proof/checker.h"
+
+#include <algorithm>
+
+#include "src/base/error.h"
+
+namespace catenary {
+namespace {
+
+// No algorithm comes near this many steps for each rank or chunk: one that does has no end.
+constexpr std::uint32_t kMostStepsPerPart = 64;
+
+}  // namespace
+
+Verdict Checker::check(const ProofCase& which, const StepSource& source, Orders& orders) {
+  verdict_ = {};
+  if (!begin(which, source)) return verdict_;
+  memory_.begin(which, orders);
+  for (int rank = 0; rank < which.ranks; ++rank) make_ready(rank);
+  while (ready_count_ > 0) {
+    const int rank = ready_[ready_first_];
+    if (++ready_first_ == ready_.size()) ready_first_ = 0;
+    --ready_count_;
+    State& state = states_[static_cast<std::size_t>(rank)];
+    while (advance(rank, state)) {
+    }
+    if (!verdict_.fault.empty()) return verdict_;
+  }
+  check_end();
+  return verdict_;
+}
+
+// ---- Setting up
+
+bool Checker::begin(const ProofCase& which, const StepSource& source) {
+  which_ = which;
+  source_ = &source;
+  per_rank_ = holds_part_per_rank(which.collective);
+  capacity_ = which.link_slots > 0 ? which.link_slots : which.slots;
+  in_flight_ = 0;
+  chunk_count_ = source.chunks(place_of(which, 0));
+  for (int rank = 0; rank < which.ranks; ++rank) {
+    const int chunks = source.chunks(place_of(which, rank));
+    if (chunks == chunk_count_ && chunks > 0) continue;
+    verdict_.fault = format("rank %d cuts %d chunks, rank 0 %d", rank, chunks, chunk_count_);
+    return false;
+  }
+  if (per_rank_ && chunk_count_ != which.ranks) {
+    verdict_.fault = format("%d chunks where each of %d ranks has one", chunk_count_, which.ranks);
+    return false;
+  }
+  most_steps_ =
+      kMostStepsPerPart * static_cast<std::uint32_t>(std::max(chunk_count_, which.ranks) + 64);
+  cut_parts();
+  shape_.begin(which, chunk_count_);
+  links_.reset(which.ranks);
+  const auto ranks = static_cast<std::size_t>(which.ranks);
+  ready_.resize(ranks);
+  ready_first_ = ready_count_ = 0;
+  if (states_.size() < ranks) states_.resize(ranks);
+  for (std::size_t i = 0; i < ranks; ++i) states_[i].begin();
+  return true;
+}
+
+void Checker::cut_parts() {
+  slices_a_pass_ = which_.slots - 1;
+  const Slicing slicing = slicing_of(which_, chunk_count_);
+  // An operation on nothing still tells its peers so.
+  passes_ = std::max<std::size_t>(slicing.passes(), 1);
+  parts_.clear();
+  outputs_ = 0;
+  for (std::size_t pass = 0; pass < passes_; ++pass) {
+    for (int chunk = 0; chunk < chunk_count_; ++chunk) {
+      parts_.push_back(slicing.part(chunk, pass));
+      if (chunk == 0 || !scatters(which_.collective)) outputs_ += parts_.back().count;
+    }
+  }
+}
+
+void Checker::begin_pass(int rank, State& state) {
+  state.steps.emplace(source_->steps(place_of(which_, rank)));
+  state.step = 0;
+  state.own_message = {};
+  memory_.forget_scratch(rank);
+}
+
+// ---- Pulling steps
+
+// Does what can be done next, or nothing.
+bool Checker::advance(int rank, State& state) {
+  if (state.slices > 0) {
+    return state.task.is_fold ? do_fold_slice(rank, state) : do_slice(rank, state);
+  }
+  if (state.is_done) return false;
+  if (!state.steps) begin_pass(rank, state);
+  const Step* step = state.steps->next();
+  return step == nullptr ? end_pass(rank, state) : take_step(rank, state, *step);
+}
+
+bool Checker::end_pass(int rank, State& state) {
+  if (const char* wrong = shape_.wrong_end()) return fail(rank, state, wrong);
+  state.steps.reset();
+  state.is_done = ++state.pass == passes_;
+  return true;
+}
+
+// Makes a task of a step.
+bool Checker::take_step(int rank, State& state, const Step& step) {
+  state.slice = 0;
+  if (++state.step > most_steps_) return fail(rank, state, "there is no end of steps");
+  if (state.pass == 0) {
+    if (const char* wrong = shape_.wrong(step, rank)) return fail(rank, state, wrong);
+  }
+  for (const Chunk& chunk : {step.src, step.dst}) {
+    if (chunk.buffer == Buffer::kScratch) {
+      verdict_.scratch_chunks = std::max(verdict_.scratch_chunks, chunk.index + 1);
+    }
+  }
+  if (step.dst.buffer == Buffer::kCarry) return take_fold(rank, state, step);
+  Task& task = state.task;  // field by field, which is faster than a copy
+  task.src = step.src;
+  task.dst = step.dst;
+  task.recv_from = step.recv_from;
+  task.send_to = step.send_to;
+  task.received_first = step.received_first;
+  task.part = shape_.part_of(step.dst ? step.dst : step.src);
+  task.in = nullptr;
+  task.out = nullptr;
+  task.is_fold = false;
+  bool opens_in = false;
+  bool opens_out = false;
+  if (step.recv_from != kNobody) {
+    task.in = &links_.at(step.recv_from, rank);
+    opens_in = !task.in->opened_by_receiver;
+    task.in->opened_by_receiver = true;
+  }
+  if (step.send_to != kNobody) {
+    task.out = &links_.at(rank, step.send_to);
+    opens_out = !task.out->opened_by_sender;
+    task.out->opened_by_sender = true;
+    const bool is_plain = task.in == nullptr && !step.dst && step.src.buffer == Buffer::kInput;
+    if (step.send_to == rank && is_plain) state.own_message = step.src;
+  }
+  size_task(state, opens_in, opens_out);
+  return true;
+}
+
+// Pulls the steps of a fold, all at once, as they are one task.
+bool Checker::take_fold(int rank, State& state, const Step& first) {
+  Task& task = state.task;
+  task = {};
+  task.src = first.src;
+  task.part = shape_.part_of(first.dst);
+  task.is_fold = true;
+  state.fold.clear();
+  state.fold_ready = 0;
+  const bool is_empty = part_of(state, task.part).count == 0;
+  for (const Step* step = &first;;) {
+    Link& in = links_.at(step->recv_from, rank);
+    if (!is_empty || !in.opened_by_receiver) state.fold.push_back(step->recv_from);
+    in.opened_by_receiver = true;
+    task.dst = step->dst;
+    task.send_to = step->send_to;
+    if (step->dst.buffer != Buffer::kCarry) break;
+    step = state.steps->next();
+    if (step == nullptr) return fail(rank, state, "a fold without end");
+    ++state.step;
+    if (state.pass > 0) continue;
+    if (const char* wrong = shape_.wrong(*step, rank)) return fail(rank, state, wrong);
+  }
+  bool opens_out = false;
+  if (task.send_to != kNobody) {
+    task.out = &links_.at(rank, task.send_to);
+    opens_out = !task.out->opened_by_sender;
+    task.out->opened_by_sender = true;
+  }
+  size_task(state, is_empty && !state.fold.empty(), opens_out);
+  return true;
+}
+
+// How many slices a task has. The first message on a link is sent even if it carries no data.
+void Checker::size_task(State& state, bool opens_in, bool opens_out) {
+  Task& task = state.task;
+  const Range& part = part_of(state, task.part);
+  task.is_empty = part.count == 0;
+  // The part is its own affair where all parts are equally long.
+  state.frame = frame_of(per_rank_ ? 0 : task.part, state.pass, task.is_empty ? kNoSlice : 0);
+  state.slices = static_cast<std::uint32_t>(part.count);
+  if (!task.is_empty) return;
+  if (!opens_in) task.in = nullptr;
+  if (!opens_out) task.out = nullptr;
+  state.slices = opens_in || opens_out ? 1 : 0;
+}
+
+// ---- Moving slices
+
+bool Checker::has_room(const Task& task) {
+  if (task.out == nullptr || task.out->messages < capacity_) return true;
+  task.out->sender_waits = true;
+  return false;
+}
+
+bool Checker::do_slice(int rank, State& state) {
+  const Task& task = state.task;
+  if (task.in != nullptr && task.in->messages == 0) {
+    task.in->receiver_waits = true;
+    return false;
+  }
+  if (!has_room(task)) return false;
+  Fingerprint value = kUndefined;
+  const bool reads = task.src && !task.is_empty;
+  if (reads && !read(rank, state, task.src, value)) return false;
+  const bool was_reduced = reads && task.in != nullptr;
+  if (task.in != nullptr) {
+    Fingerprint received;
+    if (!receive(rank, state, task.recv_from, *task.in, received)) return false;
+    value = !was_reduced          ? received
+            : task.received_first ? reduced(received, value)
+                                  : reduced(value, received);
+  }
+  if (task.dst && !task.is_empty && !keep(rank, state, was_reduced, value)) return false;
+  if (task.out != nullptr) send(state, value);
+  ++state.slice;
+  ++state.frame;
+  --state.slices;
+  ++verdict_.moves;
+  return true;
+}
+
+bool Checker::do_fold_slice(int rank, State& state) {
+  const Task& task = state.task;
+  for (; state.fold_ready < state.fold.size(); ++state.fold_ready) {
+    Link& link = links_.at(state.fold[state.fold_ready], rank);
+    if (link.messages > 0) continue;
+    link.receiver_waits = true;
+    return false;
+  }
+  if (!has_room(task)) return false;
+  Fingerprint value = kEmptyFold;
+  Fingerprint operand;
+  if (task.src && !task.is_empty) {
+    if (!read(rank, state, task.src, operand)) return false;
+    value = folded(value, operand);
+  }
+  for (const int from : state.fold) {
+    if (!receive(rank, state, from, links_.at(from, rank), operand)) return false;
+    value = folded(value, operand);
+    // The engine may read it in place only now.
+    if (from == rank && state.own_message && !task.is_empty &&
+        !read(rank, state, state.own_message, operand)) {
+      return false;
+    }
+  }
+  if (task.dst && !task.is_empty && !keep(rank, state, true, value)) return false;
+  if (task.out != nullptr) send(state, value);
+  verdict_.moves += state.fold.size();
+  ++state.slice;
+  ++state.frame;
+  --state.slices;
+  state.fold_ready = 0;
+  return true;
+}
+
+std::size_t Checker::element_of(const State& state, const Chunk& chunk) const {
+  const auto index = static_cast<std::size_t>(chunk.index);
+  if (chunk.buffer == Buffer::kScratch) return index * slices_a_pass_ + state.slice;
+  return part_of(state, chunk.index).offset + state.slice;
+}
+
+bool Checker::read(int rank, const State& state, const Chunk& chunk, Fingerprint& value) {
+  const std::size_t at = element_of(state, chunk);
+  const char* wrong = chunk.buffer == Buffer::kInput ? memory_.read_input(rank, at, value)
+                      : chunk.buffer == Buffer::kOutput
+                          ? memory_.read_output(rank, chunk.index, at, value)
+                          : memory_.read_scratch(rank, at, value);
+  return wrong == nullptr || fail(rank, state, wrong);
+}
+
+bool Checker::keep(int rank, const State& state, bool was_reduced, Fingerprint& value) {
+  const Chunk& chunk = state.task.dst;
+  const std::size_t at = element_of(state, chunk);
+  if (chunk.buffer == Buffer::kScratch) {
+    memory_.write_scratch(rank, at, value);
+    return true;
+  }
+  if (memory_.write_output(rank, chunk.index, at, was_reduced, value)) return true;
+  return fail(rank, state, memory_.refusal());
+}
+
+bool Checker::receive(int rank, const State& state, int from, Link& link, Fingerprint& value) {
+  if (link.front.frame != state.frame) {
+    return fail(rank, state,
+                format("expects %s from rank %d, which sent %s", text_of_frame(state.frame).c_str(),
+                       from, text_of_frame(link.front.frame).c_str()));
+  }
+  value = link.front.value;
+  links_.pop(link);
+  --in_flight_;
+  if (link.sender_waits) {
+    link.sender_waits = false;
+    make_ready(from);
+  }
+  return true;
+}
+
+void Checker::send(const State& state, const Fingerprint& value) {
+  Link& link = *state.task.out;
+  links_.push(link, value, state.frame);
+  ++in_flight_;
+  if (link.receiver_waits) {
+    link.receiver_waits = false;
+    make_ready(state.task.send_to);
+  }
+}
+
+void Checker::make_ready(int rank) {
+  std::size_t last = ready_first_ + ready_count_++;
+  if (last >= ready_.size()) last -= ready_.size();
+  ready_[last] = rank;
+}
+
+// ---- Judging the end
+
+bool Checker::fail(int rank, const State& state, const std::string& what) {
+  verdict_.fault = format("rank %d, pass %d, step %u, slice %d: %s", rank, state.pass,
+                          state.step == 0 ? 0 : state.step - 1, state.slice, what.c_str());
+  return false;
+}
+
+bool Checker::check_end() {
+  constexpr int kMostNamed = 8;
+  std::string waiting;
+  int found = 0;
+  for (int rank = 0; rank < which_.ranks; ++rank) {
+    const State& state = states_[static_cast<std::size_t>(rank)];
+    if (state.is_done || ++found > kMostNamed) continue;
+    waiting += format("%s rank %d at pass %d, step %u, slice %d for %s", found > 1 ? ";" : "", rank,
+                      state.pass, state.step - 1, state.slice, waiting_for(state).c_str());
+  }
+  if (found > 0) {
+    if (found > kMostNamed) waiting += format("; and %d more", found - kMostNamed);
+    verdict_.fault = "deadlock: there wait" + waiting;
+    return false;
+  }
+  if (!check_links_empty()) return false;
+  for (int rank = 0; rank < which_.ranks; ++rank) {
+    if (!check_written(rank)) return false;
+  }
+  return true;
+}
+
+std::string Checker::waiting_for(const State& state) const {
+  const Task& task = state.task;
+  if (task.is_fold && state.fold_ready < state.fold.size()) {
+    return format("a message from rank %d", state.fold[state.fold_ready]);
+  }
+  if (task.in != nullptr && task.in->messages == 0) {
+    return format("a message from rank %d", task.recv_from);
+  }
+  return format("a slot to rank %d", task.send_to);
+}
+
+bool Checker::check_links_empty() {
+  if (in_flight_ == 0) return true;
+  for (int from = 0; from < which_.ranks; ++from) {
+    for (int to = 0; to < which_.ranks; ++to) {
+      const int left = links_.at(from, to).messages;
+      if (left == 0) continue;
+      verdict_.fault = format("rank %d leaves %d messages to rank %d unread, the first %s", from,
+                              left, to, text_of_frame(links_.at(from, to).front.frame).c_str());
+      return false;
+    }
+  }
+  return false;
+}
+
+// Every element of the lane's range.
+bool Checker::check_written(int rank) {
+  if (!has_output(which_, rank) || memory_.written(rank) == outputs_) return true;
+  for (const Range& part : parts_) {
+    for (std::size_t at = part.offset; at < part.offset + part.count; ++at) {
+      if (memory_.is_written(rank, at)) continue;
+      verdict_.fault = format("rank %d never writes output[%zu]", rank, at);
+      return false;
+    }
+  }
+  return false;
+}
+
+}  // namespace catenary

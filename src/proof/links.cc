@@ -1,0 +1,75 @@
+#include "src/proof/links.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "src/base/error.h"
+
+namespace catenary {
+namespace {
+
+static_assert(std::is_trivially_copyable_v<Link> && sizeof(Link) == 32);
+
+// Rows begin at different places of cache lines and sets.
+std::size_t stride_for(std::size_t ranks) { return ranks + (ranks >= 64 ? 2 : 0); }
+
+// Up to here links are cleared; tables of more are not, but links in them when first used.
+constexpr std::size_t kSmallBytes = 1024 * 1024;
+constexpr std::uint16_t kMostEpochs = UINT16_MAX;
+
+}  // namespace
+
+std::string text_of_frame(std::uint64_t frame) {
+  const auto part = static_cast<unsigned>(frame >> 32);
+  const auto pass = static_cast<unsigned>(frame >> 16 & 0xffff);
+  const auto slice = static_cast<unsigned>(frame & 0xffff);
+  const std::string what = slice == kNoSlice ? std::string("no data") : format("slice %u", slice);
+  return format("%s of chunk %u in pass %u", what.c_str(), part, pass);
+}
+
+void Links::reset(int ranks) {
+  const auto size = static_cast<std::size_t>(ranks);
+  stride_ = stride_for(size);
+  const std::size_t bytes = size * stride_ * sizeof(Link);
+  if (bytes <= kSmallBytes) {
+    if (!small_) small_ = Mapping::anonymous(kSmallBytes);
+    std::fill_n(small_.data(), bytes, std::byte{0});
+    links_ = reinterpret_cast<Link*>(small_.data());
+    epoch_ = 0;
+  } else {
+    if (bytes > large_.bytes() || large_epoch_ == kMostEpochs) {
+      large_ = {};
+      large_ = Mapping::anonymous(bytes);
+      large_epoch_ = 0;
+    }
+    links_ = reinterpret_cast<Link*>(large_.data());
+    epoch_ = ++large_epoch_;
+  }
+  pool_.clear();
+  pool_.push_back({});
+  free_ = 0;
+}
+
+void Links::push_behind(Link& link, const Message& message) {
+  std::uint32_t node = free_;
+  if (node == 0) {
+    node = static_cast<std::uint32_t>(pool_.size());
+    pool_.push_back({});
+  } else {
+    free_ = pool_[node].more;
+  }
+  pool_[node] = {message, 0};
+  std::uint32_t* end = &link.more;
+  while (*end != 0) end = &pool_[*end].more;
+  *end = node;
+}
+
+void Links::pop_behind(Link& link) {
+  const std::uint32_t node = link.more;
+  link.front = pool_[node].message;
+  link.more = pool_[node].more;
+  pool_[node].more = free_;
+  free_ = node;
+}
+
+}  // namespace catenary

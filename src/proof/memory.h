@@ -1,0 +1,139 @@
+// The memory of all ranks in a schedule that is being checked: input, output and scratch, element
+// by element, as fingerprints.
+//
+// Output is written once, with the right result, or not at all: so one bit of it is kept, and it
+// is read as what belongs there. Input and output lie as in the layout that NCCL documents for
+// working in place, where there is one: input is lost where output was written over it. Whoever
+// keeps to that is right with separate buffers as well.
+//
+// One thread at a time; nothing waits. Faults are told in words, empty if there is none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/proof/fingerprint.h"
+#include "src/proof/proof_case.h"
+
+namespace catenary {
+
+// In which order each part of a collective's result was reduced, kept from one run of a schedule to
+// the next: it may not depend on counts, slots and slices. Empty at first.
+class Orders {
+ public:
+  // Whether that is the order seen before, if there was any.
+  bool agrees(std::size_t part, std::uint64_t order) {
+    if (part >= by_part_.size()) by_part_.resize(part + 1);
+    if (by_part_[part] == 0) by_part_[part] = order;
+    return by_part_[part] == order;
+  }
+  std::uint64_t of(std::size_t part) const { return part < by_part_.size() ? by_part_[part] : 0; }
+
+ private:
+  std::vector<std::uint64_t> by_part_;
+};
+
+class Memory {
+ public:
+  void begin(const ProofCase& which, Orders& orders);
+
+  const char* read_input(int rank, std::size_t element, Fingerprint& value) const {
+    value = fingerprints_.leaf(rank, element);
+    return is_overwritten(rank, element) ? "reads input that was overwritten in place" : nullptr;
+  }
+
+  // `chunk` is the index of the output's chunk that the element lies in.
+  const char* read_output(int rank, int chunk, std::size_t element, Fingerprint& value) const {
+    if (!is_written(rank, element)) return "reads output before it is there";
+    value = result(rank, chunk, element);
+    return nullptr;
+  }
+
+  // A reduction that is written to output becomes finished, if it is complete. False if what is
+  // written does not belong there; refusal() then says why.
+  bool write_output(int rank, int chunk, std::size_t element, bool was_reduced,
+                    Fingerprint& value) {
+    if (is_written(rank, element)) return refuse(element, "twice");
+    const Fingerprint unfinished = value;
+    if (was_reduced) value = finished(value);
+    const Fingerprint belongs = result(rank, chunk, element);
+    if (value.sum != belongs.sum) return refuse_value(rank, chunk, element, unfinished);
+    if (reduces_ && !orders_->agrees(part_of_order(rank, chunk), value.order)) {
+      return refuse(element,
+                    "reduced in another order than at another rank or with other cuts: its bits "
+                    "may differ");
+    }
+    if (!reduces_ && value.order != belongs.order) return refuse(element, "that was reduced");
+    const std::size_t bit = static_cast<std::size_t>(rank) * outputs_ + element;
+    bits_[bit / 64] |= std::uint64_t{1} << (bit % 64);
+    ++written_[static_cast<std::size_t>(rank)];
+    return true;
+  }
+  const std::string& refusal() const { return refusal_; }
+
+  const char* read_scratch(int rank, std::size_t at, Fingerprint& value) const {
+    const std::vector<Fingerprint>& mine = scratch_[static_cast<std::size_t>(rank)];
+    value = at < mine.size() ? mine[at] : kUndefined;
+    return value == kUndefined ? "reads scratch before it is there" : nullptr;
+  }
+  void write_scratch(int rank, std::size_t at, const Fingerprint& value) {
+    std::vector<Fingerprint>& mine = scratch_[static_cast<std::size_t>(rank)];
+    if (at >= mine.size()) mine.resize(at + 1, kUndefined);
+    mine[at] = value;
+  }
+  // What a pass left in scratch is undefined in the next.
+  void forget_scratch(int rank) { scratch_[static_cast<std::size_t>(rank)].clear(); }
+
+  // Output elements that the rank has written.
+  std::size_t written(int rank) const { return written_[static_cast<std::size_t>(rank)]; }
+  bool is_written(int rank, std::size_t element) const {
+    const std::size_t bit = static_cast<std::size_t>(rank) * outputs_ + element;
+    return (bits_[bit / 64] >> (bit % 64) & 1) != 0;
+  }
+
+  const Fingerprints& fingerprints() const { return fingerprints_; }
+
+ private:
+  // The element of the inputs that belongs at a place of the output.
+  std::size_t source_element(int rank, int chunk, std::size_t element) const {
+    const std::size_t before = scattered_ ? static_cast<std::size_t>(rank) * which_.count : 0;
+    const std::size_t skipped = gathered_ ? static_cast<std::size_t>(chunk) * which_.count : 0;
+    return before + element - skipped;
+  }
+  // What belongs there.
+  Fingerprint result(int rank, int chunk, std::size_t element) const {
+    const std::size_t source = source_element(rank, chunk, element);
+    if (!reduces_) return fingerprints_.leaf(gathered_ ? chunk : which_.root, source);
+    if (which_.ranks == 1) return fingerprints_.leaf(0, source);
+    return finished(
+        {fingerprints_.whole(which_.ranks, source), orders_->of(part_of_order(rank, chunk))});
+  }
+  std::size_t part_of_order(int rank, int chunk) const {
+    return static_cast<std::size_t>(scattered_ ? rank : chunk);
+  }
+  bool is_overwritten(int rank, std::size_t element) const {
+    if (!in_place_) return false;
+    const std::size_t own = static_cast<std::size_t>(rank) * which_.count;
+    const std::size_t at = gathered_ ? element + own : scattered_ ? element - own : element;
+    return at < outputs_ && is_written(rank, at);
+  }
+  bool refuse(std::size_t element, const char* how);
+  bool refuse_value(int rank, int chunk, std::size_t element, const Fingerprint& value);
+
+  ProofCase which_;
+  bool reduces_ = false;
+  bool in_place_ = false;   // NCCL documents a layout for it
+  bool gathered_ = false;   // the output holds a part of each rank
+  bool scattered_ = false;  // the inputs hold a part for each rank
+  Orders* orders_ = nullptr;
+  Fingerprints fingerprints_;
+  std::size_t outputs_ = 0;          // elements of an output
+  std::vector<std::uint64_t> bits_;  // rank * outputs_ + element: was it written?
+  std::vector<std::size_t> written_;
+  std::vector<std::vector<Fingerprint>> scratch_;
+  std::string refusal_;
+};
+
+}  // namespace catenary

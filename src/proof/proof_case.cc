@@ -1,0 +1,122 @@
+#include "src/proof/proof_case.h"
+
+#include "src/base/error.h"
+
+namespace catenary {
+namespace {
+
+// The two halves of a message. Of Send and Recv either makes the pair.
+Steps send_and_receive(Place at, bool sends, bool receives, int sender, int receiver) {
+  if (sends) {
+    at.root = receiver;
+    for (const Step& step : direct_send(at)) co_yield step;
+  }
+  if (receives) {
+    at.root = sender;
+    for (const Step& step : direct_recv(at)) co_yield step;
+  }
+}
+
+// Fields that not every version of Algorithm and Place has.
+template <class A>
+int lanes_if_any(const A& algorithm) {
+  if constexpr (requires { algorithm.lanes; }) return algorithm.lanes;
+  return 1;
+}
+template <class A>
+bool runs_on_if_said(const A& algorithm, const Place& at) {
+  if constexpr (requires { algorithm.runs_on(at); }) return algorithm.runs_on(at);
+  return true;
+}
+template <class A>
+bool sends_ahead_if_said(const A& algorithm) {
+  if constexpr (requires { algorithm.sends_ahead; }) return algorithm.sends_ahead;
+  return false;
+}
+template <class A, class P, class S>
+void set_window(const A& algorithm, const S& slicing, P& at) {
+  if constexpr (requires { at.window = slicing.window(); }) {
+    if (algorithm.sends_ahead) at.window = slicing.window();
+  }
+}
+
+}  // namespace
+
+Place place_of(const ProofCase& which, int rank) {
+  return {
+      .rank = rank, .ranks = which.ranks, .root = which.root, .box = which.box, .lane = which.lane};
+}
+
+Slicing slicing_of(const ProofCase& which, int chunk_count) {
+  const Partition partition =
+      partition_for(which.collective, which.count, kCutBytes, chunk_count, which.lane, which.lanes);
+  return Slicing(partition, kCutBytes, which.slots - 1);
+}
+
+int lanes_of(const Algorithm& algorithm) { return lanes_if_any(algorithm); }
+
+bool runs_on(const Algorithm& algorithm, const ProofCase& which) {
+  return runs_on_if_said(algorithm, place_of(which, 0));
+}
+
+bool sends_ahead(const Algorithm& algorithm) { return sends_ahead_if_said(algorithm); }
+
+StepSource source_of(const Algorithm& algorithm, const ProofCase& which) {
+  if (is_point_to_point(algorithm.collective)) {
+    const int sender = which.root;
+    const int receiver = which.receiver;
+    return {[sender, receiver](const Place& at) {
+              return send_and_receive(at, at.rank == sender, at.rank == receiver, sender, receiver);
+            },
+            algorithm.chunks};
+  }
+  const Slicing slicing = slicing_of(which, algorithm.chunks(place_of(which, 0)));
+  return {[&algorithm, slicing](Place at) {
+            set_window(algorithm, slicing, at);
+            return steps_of(algorithm, at);
+          },
+          algorithm.chunks};
+}
+
+std::string describe(const ProofCase& which) {
+  std::string text = format("%d ranks", which.ranks);
+  if (has_root(which.collective)) text += format(", root %d", which.root);
+  if (is_point_to_point(which.collective)) text += format(", receiver %d", which.receiver);
+  if (which.box > 1) text += format(", box %d", which.box);
+  if (which.lanes > 1) text += format(", lane %d of %d", which.lane, which.lanes);
+  return text + format(", %zu elements, %u slots", which.count, which.slots);
+}
+
+bool has_input(const ProofCase& which, int rank) {
+  switch (which.collective) {
+    case Collective::kBroadcast:
+    case Collective::kScatter:
+    case Collective::kSend:
+    case Collective::kRecv: return rank == which.root;
+    case Collective::kAllReduce:
+    case Collective::kReduce:
+    case Collective::kAllGather:
+    case Collective::kReduceScatter:
+    case Collective::kAllToAll:
+    case Collective::kGather: return true;
+  }
+  return false;
+}
+
+bool has_output(const ProofCase& which, int rank) {
+  switch (which.collective) {
+    case Collective::kReduce:
+    case Collective::kGather: return rank == which.root;
+    case Collective::kSend:
+    case Collective::kRecv: return rank == which.receiver;
+    case Collective::kAllReduce:
+    case Collective::kBroadcast:
+    case Collective::kAllGather:
+    case Collective::kReduceScatter:
+    case Collective::kAllToAll:
+    case Collective::kScatter: return true;
+  }
+  return false;
+}
+
+}  // namespace catenary

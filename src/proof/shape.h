@@ -1,0 +1,57 @@
+// The rules of schedule.h that can be seen in one rank's steps alone, step by step.
+//
+// One thread at a time; nothing waits or fails.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "src/proof/proof_case.h"
+
+namespace catenary {
+
+class Shape {
+ public:
+  // No rank may use more scratch chunks than this times the number of ranks or chunks. A chunk of
+  // scratch is as long as what moves of a chunk in one pass, fewer bytes than a link holds.
+  static constexpr int kScratchPerPart = 4;
+
+  void begin(const ProofCase& which, int chunk_count);
+
+  // What is wrong with a rank's next step, or null. The steps of a fold are asked about one after
+  // the other, with no other rank's between them.
+  const char* wrong(const Step& step, int rank);
+  // The same of a rank's end of steps.
+  const char* wrong_end() const { return carry_ ? "a fold without end" : nullptr; }
+
+  // A chunk's index among the parts.
+  int part_of(const Chunk& chunk) const {
+    return chunk.index < chunk_count_ ? chunk.index : chunk.index % chunk_count_;
+  }
+
+ private:
+  const char* wrong_work(const Step& step) const;
+  const char* wrong_src(const Chunk& chunk, int rank) const;
+  const char* wrong_dst(const Chunk& chunk, int rank) const;
+  const char* wrong_fold(const Step& step, int rank);
+  bool is_private(const Chunk& chunk) const {
+    return chunk.buffer == Buffer::kScratch || chunk.buffer == Buffer::kCarry;
+  }
+  bool is_outside(const Chunk& chunk) const {
+    return chunk.index < 0 ||
+           chunk.index >= (is_private(chunk) ? kScratchPerPart * most_parts_ : chunk_count_);
+  }
+
+  ProofCase which_;
+  int chunk_count_ = 1;
+  int most_parts_ = 1;
+  bool reduces_ = false;
+  bool per_rank_ = false;
+  bool short_input_ = false;  // one chunk only, where the output has several
+  bool short_output_ = false;
+  Chunk carry_;                 // of the fold under way
+  std::vector<unsigned> seen_;  // by peer: the fold that took its message last
+  unsigned fold_ = 0;
+};
+
+}  // namespace catenary

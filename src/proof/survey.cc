@@ -1,0 +1,216 @@
+#include "src/proof/survey.h"
+
+#include <algorithm>
+
+#include "src/base/error.h"
+
+namespace catenary {
+namespace {
+
+// Around powers of two, round numbers, primes.
+constexpr int kSampledRanks[] = {65, 96, 100, 127, 128, 257, 512, 1000, 1024, 2048, 4096};
+// From here on one root, box and cut more would cost seconds.
+constexpr int kManyRanks = 512;
+
+std::vector<int> rank_counts(const Scope& scope) {
+  std::vector<int> counts;
+  for (int ranks = scope.from_ranks; ranks <= std::min(scope.to_ranks, kEveryRanks); ++ranks) {
+    counts.push_back(ranks);
+  }
+  for (const int ranks : kSampledRanks) {
+    if (ranks >= scope.from_ranks && ranks <= scope.to_ranks) counts.push_back(ranks);
+  }
+  // Whoever asks for one number gets it.
+  if (counts.empty() && scope.from_ranks == scope.to_ranks) counts.push_back(scope.to_ranks);
+  return counts;
+}
+
+std::vector<int> unique(std::vector<int> numbers) {
+  std::ranges::sort(numbers);
+  numbers.erase(std::ranges::unique(numbers).begin(), numbers.end());
+  return numbers;
+}
+
+std::vector<int> roots_for(Collective collective, int ranks, const Scope& scope) {
+  if (!has_root(collective)) return {0};
+  if (scope.root) return *scope.root < ranks ? std::vector<int>{*scope.root} : std::vector<int>{};
+  if (ranks > kEveryRanks) return unique({0, 1, ranks / 2, ranks - 1});
+  std::vector<int> roots;
+  for (int root = 0; root < ranks; ++root) roots.push_back(root);
+  return roots;
+}
+
+// Itself, a neighbour, and the farthest.
+std::vector<int> receivers_for(Collective collective, int ranks, int sender) {
+  if (!is_point_to_point(collective)) return {0};
+  return unique({sender, (sender + 1) % ranks, (sender + ranks / 2) % ranks});
+}
+
+int largest_divisor(int ranks, int limit) {
+  int divisor = std::min(ranks, limit);
+  while (ranks % divisor != 0) --divisor;
+  return divisor;
+}
+
+std::vector<int> boxes_for(int ranks, bool box_matters, const Scope& scope) {
+  if (scope.box) return ranks % *scope.box == 0 ? std::vector<int>{*scope.box} : std::vector<int>{};
+  std::vector<int> boxes;
+  if (ranks > kEveryRanks) {
+    if (!box_matters) return {1};
+    if (ranks >= kManyRanks) return {largest_divisor(ranks, 8)};
+    return unique({1, largest_divisor(ranks, 8), largest_divisor(ranks, ranks / 2)});
+  }
+  for (int box = 1; box <= ranks; ++box) {
+    if (ranks % box == 0) boxes.push_back(box);
+  }
+  return boxes;
+}
+
+bool same_steps(const Algorithm& algorithm, const Place& one, const Place& other) {
+  if (algorithm.chunks(one) != algorithm.chunks(other)) return false;
+  Steps ones = steps_of(algorithm, one);
+  Steps others = steps_of(algorithm, other);
+  for (;;) {
+    const Step* step = ones.next();
+    const Step* other_step = others.next();
+    if (step == nullptr || other_step == nullptr) return step == other_step;
+    if (*step != *other_step) return false;
+  }
+}
+
+// Whether all ranks do the same in both.
+bool same_schedules(const Algorithm& algorithm, ProofCase one, ProofCase other) {
+  if (sends_ahead(algorithm)) return false;  // they depend on more than the place
+  for (int lane = 0; lane < lanes_of(algorithm); ++lane) {
+    one.lane = other.lane = lane;
+    for (int rank = 0; rank < one.ranks; ++rank) {
+      if (!same_steps(algorithm, place_of(one, rank), place_of(other, rank))) return false;
+    }
+  }
+  return true;
+}
+
+class Survey {
+ public:
+  Survey(Checker& checker, const Algorithm& algorithm, const Scope& scope,
+         const std::function<void(const ProofCase&)>& progress)
+      : checker_(checker), algorithm_(algorithm), scope_(scope), progress_(progress) {}
+
+  Proof run() {
+    const bool box_matters = looks_at_box(algorithm_);
+    for (const int ranks : rank_counts(scope_)) {
+      if (too_many(ranks)) break;
+      most_moves_ = 0;
+      for (const int root : roots_for(algorithm_.collective, ranks, scope_)) {
+        for (const int receiver : receivers_for(algorithm_.collective, ranks, root)) {
+          const ProofCase which{.collective = algorithm_.collective,
+                                .ranks = ranks,
+                                .root = root,
+                                .receiver = receiver};
+          if (!prove_boxes(which, boxes_for(ranks, box_matters, scope_))) return proof_;
+        }
+      }
+      if (ranks <= kEveryRanks) proof_.every_ranks = ranks;
+      proof_.most_ranks = ranks;
+    }
+    return proof_;
+  }
+
+ private:
+  // Moves grow no faster than the square of ranks, give or take a logarithm.
+  bool too_many(int ranks) const {
+    if (ranks <= kEveryRanks || scope_.from_ranks == scope_.to_ranks) return false;
+    const double growth = static_cast<double>(ranks) / std::max(proof_.most_ranks, 1);
+    return static_cast<double>(most_moves_) * growth * growth > static_cast<double>(kMostMoves);
+  }
+
+  // A box in which every rank does the same as in one that was proved needs no other proof.
+  bool prove_boxes(ProofCase which, const std::vector<int>& boxes) {
+    std::optional<ProofCase> proved;
+    for (const int box : boxes) {
+      which.box = box;
+      if (which.ranks > 1 && !runs_on(algorithm_, which)) continue;
+      ++proof_.cases;
+      if (proved && same_schedules(algorithm_, *proved, which)) continue;
+      if (!prove_lanes(which)) return false;
+      if (!proved) proved = which;
+    }
+    return true;
+  }
+
+  bool prove_lanes(ProofCase which) {
+    which.lanes = lanes_of(algorithm_);
+    for (which.lane = 0; which.lane < which.lanes; ++which.lane) {
+      if (!prove_lane(which)) return false;
+    }
+    return true;
+  }
+
+  bool prove_lane(ProofCase which) {
+    Orders orders;
+    progress_(which);
+    for (const Cut& cut : cuts(which)) {
+      which.slots = cut.slots;
+      which.count = cut.count;
+      const Verdict verdict = checker_.check(which, source_of(algorithm_, which), orders);
+      ++proof_.checks;
+      proof_.moves += verdict.moves;
+      most_moves_ = std::max(most_moves_, verdict.moves);
+      if (verdict.scratch_chunks > proof_.scratch_chunks) {
+        proof_.scratch_chunks = verdict.scratch_chunks;
+        proof_.scratch_ranks = which.ranks;
+      }
+      if (verdict.fault.empty()) continue;
+      proof_.fault = format("%s: %s", describe(which).c_str(), verdict.fault.c_str());
+      return false;
+    }
+    return true;
+  }
+
+  std::vector<Cut> cuts(const ProofCase& which) const {
+    const int chunks = algorithm_.chunks(place_of(which, 0));
+    std::vector<Cut> all = cuts_for(which.collective, which.ranks, chunks);
+    if (scope_.slots) all = {{*scope_.slots, all.back().count}};
+    if (!scope_.count) return all;
+    for (Cut& cut : all) cut.count = *scope_.count;
+    return all;
+  }
+
+  Checker& checker_;
+  const Algorithm& algorithm_;
+  const Scope& scope_;
+  const std::function<void(const ProofCase&)>& progress_;
+  Proof proof_;
+  std::uint64_t most_moves_ = 0;  // of a check with the last rank count
+};
+
+}  // namespace
+
+std::vector<Cut> cuts_for(Collective collective, int ranks, int chunk_count) {
+  // Where every rank has a part, `count` is its length; all parts are equally long.
+  const auto parts = static_cast<std::size_t>(holds_part_per_rank(collective) ? 1 : chunk_count);
+  if (ranks >= kManyRanks) return {{2, parts}};
+  if (ranks > kEveryRanks) return {{2, parts}, {3, 3 * parts - parts / 2}};
+  std::vector<Cut> all = {{2, 0}, {2, parts}, {3, 3 * parts + parts / 3}, {5, 9 * parts - 1}};
+  if (parts > 1) all.insert(all.begin() + 1, {2, parts / 2});
+  return all;
+}
+
+bool looks_at_box(const Algorithm& algorithm) {
+  constexpr int kRanks = 24;  // has many divisors
+  for (const int box : {2, 3, 4, 6, 8, 12, 24}) {
+    const ProofCase flat{.collective = algorithm.collective, .ranks = kRanks, .root = 5};
+    ProofCase boxed = flat;
+    boxed.box = box;
+    if (runs_on(algorithm, boxed) != runs_on(algorithm, flat)) return true;
+    if (runs_on(algorithm, flat) && !same_schedules(algorithm, flat, boxed)) return true;
+  }
+  return false;
+}
+
+Proof prove(Checker& checker, const Algorithm& algorithm, const Scope& scope,
+            const std::function<void(const ProofCase&)>& progress) {
+  return Survey(checker, algorithm, scope, progress).run();
+}
+
+}  // namespace catenary

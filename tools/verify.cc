@@ -1,0 +1,209 @@
+// catenary verify: proves algorithms, rank count by rank count.
+#include <getopt.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdio>
+#include <ctime>
+#include <string>
+
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/collective/algorithms.h"
+#include "src/proof/survey.h"
+#include "tools/verb.h"
+
+namespace catenary {
+namespace {
+
+constexpr char kUsage[] =
+    R"(usage: catenary verify --all [options]
+       catenary verify <collective> [<algorithm>] [options]
+
+Proves that schedules do what their collective means, by running them on fingerprints: right
+results from every rank's part once, sends and receives that pair up, no deadlock, in place too,
+and the same bits on all ranks. Up to 64 ranks every rank count, root, lane and box is proved;
+above, to 4096, a sample.
+
+  --all            every algorithm of every collective
+  --ranks N[-M]    only N ranks, or N to M
+  --root R         only this root
+  --box B          only machines of B ranks
+  --slots S        only links of S slots
+  --count N        only N elements, each as large as a slot
+  -v, --verbose    every rank count as it is proved
+  --help           this text
+
+Exit code 1 if something is wrong, with the rank, the step and what it is.
+)";
+
+struct Wish {
+  bool all = false;
+  bool verbose = false;
+  std::string collective;
+  std::string algorithm;
+  Scope scope;
+};
+
+template <class T>
+T number(const char* text, const char* option, T least, T most) {
+  T value = 0;
+  const char* end = text + std::string_view(text).size();
+  const auto [stop, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || stop != end || value < least || value > most) {
+    throw_error(ErrorCode::kInvalidArgument, "%s takes a number from %lld to %lld, not \"%s\"",
+                option, static_cast<long long>(least), static_cast<long long>(most), text);
+  }
+  return value;
+}
+
+void take_ranks(const std::string& text, Scope& scope) {
+  constexpr int kMost = 65536;
+  const std::size_t dash = text.find('-');
+  scope.from_ranks = number(text.substr(0, dash).c_str(), "--ranks", 1, kMost);
+  scope.to_ranks = dash == std::string::npos
+                       ? scope.from_ranks
+                       : number(text.substr(dash + 1).c_str(), "--ranks", scope.from_ranks, kMost);
+}
+
+// False if the usage was asked for or is called for.
+bool read_wish(int argc, char** argv, Wish& wish) {
+  constexpr option kOptions[] = {{"all", no_argument, nullptr, 'a'},
+                                 {"ranks", required_argument, nullptr, 'n'},
+                                 {"root", required_argument, nullptr, 'r'},
+                                 {"box", required_argument, nullptr, 'b'},
+                                 {"slots", required_argument, nullptr, 's'},
+                                 {"count", required_argument, nullptr, 'c'},
+                                 {"verbose", no_argument, nullptr, 'v'},
+                                 {"help", no_argument, nullptr, 'h'},
+                                 {}};
+  for (int found; (found = getopt_long(argc, argv, "v", kOptions, nullptr)) != -1;) {
+    switch (found) {
+      case 'a': wish.all = true; break;
+      case 'n': take_ranks(optarg, wish.scope); break;
+      case 'r': wish.scope.root = number(optarg, "--root", 0, 65535); break;
+      case 'b': wish.scope.box = number(optarg, "--box", 1, 65536); break;
+      case 's': wish.scope.slots = number(optarg, "--slots", 2u, 1024u); break;
+      case 'c': wish.scope.count = number<std::size_t>(optarg, "--count", 0, 1 << 24); break;
+      case 'v': wish.verbose = true; break;
+      default: return false;
+    }
+  }
+  if (optind < argc) wish.collective = argv[optind++];
+  if (optind < argc) wish.algorithm = argv[optind++];
+  return optind == argc && wish.all == wish.collective.empty();
+}
+
+// "AllReduce", "all_reduce" and "allreduce" are one.
+bool same_name(std::string_view one, std::string_view other) {
+  const auto plain = [](std::string_view name) {
+    std::string letters;
+    for (const char c : name) {
+      if (c != '_' && c != '-') letters += static_cast<char>(std::tolower(c));
+    }
+    return letters;
+  };
+  return plain(one) == plain(other);
+}
+
+bool is_wished(const Wish& wish, const Algorithm& algorithm) {
+  return wish.all || (same_name(wish.collective, name_of(algorithm.collective)) &&
+                      (wish.algorithm.empty() || wish.algorithm == algorithm.name));
+}
+
+std::string title_of(const Algorithm& algorithm) {
+  return format("%-14s %-22s", std::string(name_of(algorithm.collective)).c_str(),
+                std::string(algorithm.name).c_str());
+}
+
+double seconds_since(std::int64_t start_ns) {
+  return static_cast<double>(now_ns() - start_ns) * 1e-9;
+}
+
+// What is on its way goes to a terminal only, and to a line of its own if every rank count is asked
+// for.
+class Progress {
+ public:
+  explicit Progress(bool verbose) : verbose_(verbose), to_terminal_(isatty(STDERR_FILENO) == 1) {}
+
+  void begin(const Algorithm& algorithm) {
+    title_ = title_of(algorithm);
+    ranks_ = 0;
+  }
+  void show(const ProofCase& which) {
+    if (which.ranks == ranks_) return;
+    ranks_ = which.ranks;
+    if (verbose_) {
+      std::fprintf(stderr, "%s %d ranks\n", title_.c_str(), ranks_);
+    } else if (to_terminal_) {
+      std::fprintf(stderr, "\r%s %d ranks\033[K", title_.c_str(), ranks_);
+    }
+  }
+  void end() const {
+    if (to_terminal_ && !verbose_) std::fprintf(stderr, "\r\033[K");
+  }
+
+ private:
+  bool verbose_;
+  bool to_terminal_;
+  std::string title_;
+  int ranks_ = 0;
+};
+
+void print_row(const Algorithm& algorithm, const Proof& proof, double seconds) {
+  std::string scratch = "-";
+  if (proof.scratch_chunks > 0) {
+    scratch = format("%d of %d", proof.scratch_chunks, proof.scratch_ranks);
+  }
+  std::printf("%s %9llu %5d %6d %14s %8.1f %7.2f  %s\n", title_of(algorithm).c_str(),
+              static_cast<unsigned long long>(proof.cases), proof.every_ranks, proof.most_ranks,
+              scratch.c_str(), static_cast<double>(proof.moves) * 1e-6, seconds,
+              proof.fault.empty() ? "proved" : "WRONG");
+  if (!proof.fault.empty()) std::printf("  %s\n", proof.fault.c_str());
+  std::fflush(stdout);
+}
+
+int verify(const Wish& wish) {
+  std::printf("%-14s %-22s %9s %5s %6s %14s %8s %7s\n", "collective", "algorithm", "cases", "every",
+              "up to", "scratch chunks", "Mmoves", "s");
+  Checker checker;
+  Progress progress(wish.verbose);
+  const std::int64_t start = now_ns();
+  int proved = 0;
+  int wrong = 0;
+  std::uint64_t cases = 0;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (!is_wished(wish, algorithm)) continue;
+    progress.begin(algorithm);
+    const std::int64_t begin = now_ns();
+    const Proof proof =
+        prove(checker, algorithm, wish.scope, [&](const ProofCase& which) { progress.show(which); });
+    progress.end();
+    print_row(algorithm, proof, seconds_since(begin));
+    ++(proof.fault.empty() ? proved : wrong);
+    cases += proof.cases;
+  }
+  if (proved + wrong == 0) {
+    throw_error(ErrorCode::kInvalidArgument, "there is no such algorithm; see catenary list");
+  }
+  std::printf("\n%d algorithms proved in %llu cases, %d wrong, in %.1f s (%.1f s of processor time)\n",
+              proved, static_cast<unsigned long long>(cases), wrong, seconds_since(start),
+              static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
+  return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int run_verify(int argc, char** argv) {
+  Wish wish;
+  if (!read_wish(argc, argv, wish)) {
+    const bool asked = argc == 2 && std::string_view(argv[1]) == "--help";
+    std::fputs(kUsage, asked ? stdout : stderr);
+    return asked ? 0 : 2;
+  }
+  return verify(wish);
+}
+
+}  // namespace catenary
