@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "src/base/error.h"
 #include "src/collective/fold.h"
+#include "src/collective/tree.h"
 #include "tests/support/schedule_check.h"
 
 namespace catenary {
@@ -36,29 +38,53 @@ std::vector<int> receivers_of(Collective collective, int nranks, int sender) {
 }
 
 std::string describe(const Algorithm& algorithm, const ScheduleCase& which) {
-  return format("%s %s, %d ranks, root %d, receiver %d, %zu elements, %u slots, %s",
-                std::string(algorithm.name).c_str(),
-                std::string(name_of(algorithm.collective)).c_str(), which.nranks, which.root,
-                which.receiver, which.count, which.slots, which.in_place ? "in place" : "apart");
+  return format(
+      "%s %s, %d ranks, boxes of %d, root %d, receiver %d, lane %d, %zu elements, "
+      "%u slots, %s",
+      std::string(algorithm.name).c_str(), std::string(name_of(algorithm.collective)).c_str(),
+      which.nranks, which.box, which.root, which.receiver, which.lane, which.count, which.slots,
+      which.in_place ? "in place" : "apart");
 }
 
-// How the elements are cut: fewer than chunks; whole and partial passes of one slice; of several.
-std::vector<std::pair<std::uint32_t, std::size_t>> cuts_for(std::size_t chunks) {
-  return {{2, 1}, {2, 2 * chunks + 1}, {3, 3 * chunks + 2}, {4, 7 * chunks - 1}};
+// How the elements are cut: fewer than chunks; whole and partial passes of one slice; of several;
+// and messages short enough to send some of them ahead.
+std::vector<std::pair<std::uint32_t, std::size_t>> cuts_for(std::size_t chunks, bool sends_ahead) {
+  std::vector<std::pair<std::uint32_t, std::size_t>> cuts = {
+      {2, 1}, {2, 2 * chunks + 1}, {3, 3 * chunks + 2}, {4, 7 * chunks - 1}};
+  if (sends_ahead) cuts.insert(cuts.end(), {{4, chunks}, {9, chunks}});
+  return cuts;
 }
 
 void expect_right(const Algorithm& algorithm, ScheduleCase which) {
-  const auto schedules = schedules_of(algorithm, which);
+  const int chunks = algorithm.chunks({.ranks = which.nranks, .box = which.box});
   const bool parts = holds_part_per_rank(which.collective);
   for (const auto& [slots, count] :
-       cuts_for(parts ? 1 : static_cast<std::size_t>(schedules[0].chunk_count))) {
+       cuts_for(parts ? 1 : static_cast<std::size_t>(chunks), algorithm.sends_ahead)) {
     which.slots = slots;
     which.count = count;
+    const auto schedules = schedules_of(algorithm, which);
     for (const bool in_place : {false, true}) {
       if (in_place && !has_in_place_layout(which.collective)) continue;
       which.in_place = in_place;
       ASSERT_EQ(check_schedules(which, schedules), "") << describe(algorithm, which);
     }
+  }
+}
+
+// The sizes of a box for which the algorithm runs; if it does not care, one.
+std::vector<int> boxes_of(const Algorithm& algorithm, int nranks) {
+  if (nranks == 1 || algorithm.runs_on({.ranks = nranks})) return {1};
+  std::vector<int> boxes;
+  for (int box = 1; box <= nranks; ++box) {
+    if (nranks % box == 0 && algorithm.runs_on({.ranks = nranks, .box = box})) boxes.push_back(box);
+  }
+  return boxes;
+}
+
+void expect_right_in_every_lane(const Algorithm& algorithm, ScheduleCase which) {
+  for (const int box : boxes_of(algorithm, which.nranks)) {
+    which.box = box;
+    for (which.lane = 0; which.lane < algorithm.lanes; ++which.lane) expect_right(algorithm, which);
   }
 }
 
@@ -71,7 +97,7 @@ TEST_P(EveryAlgorithm, is_right_for_every_rank_count_and_root) {
       ScheduleCase which{.collective = algorithm.collective, .nranks = nranks, .root = root};
       for (const int receiver : receivers_of(algorithm.collective, nranks, root)) {
         which.receiver = receiver;
-        expect_right(algorithm, which);
+        expect_right_in_every_lane(algorithm, which);
         if (HasFatalFailure()) return;
       }
     }
@@ -79,8 +105,9 @@ TEST_P(EveryAlgorithm, is_right_for_every_rank_count_and_root) {
 }
 
 TEST_P(EveryAlgorithm, does_nothing_for_no_elements) {
-  ScheduleCase which{.collective = GetParam().collective, .nranks = 5, .root = 2, .receiver = 4};
+  ScheduleCase which{.collective = GetParam().collective, .nranks = 6, .root = 2, .receiver = 4};
   which.count = 0;
+  which.box = boxes_of(GetParam(), which.nranks).front();
   EXPECT_EQ(check_schedules(which, schedules_of(GetParam(), which)), "");
 }
 
@@ -167,6 +194,30 @@ TEST(Ring, talks_to_neighbours_only) {
     for (const Step& step : ring({.rank = 3, .ranks = 8})) {
       EXPECT_TRUE(step.recv_from == 2 || step.recv_from == kNobody);
       EXPECT_TRUE(step.send_to == 4 || step.send_to == kNobody);
+    }
+  }
+}
+
+TEST(DoubleTree, whoever_passes_on_in_one_lane_is_a_leaf_in_the_other) {
+  for (int ranks = 2; ranks <= 65; ++ranks) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      Place at{.rank = rank, .ranks = ranks, .root = ranks / 3};
+      const bool passes_on = !double_tree_node(at).children.empty();
+      at.lane = 1;
+      const bool passes_on_too = !double_tree_node(at).children.empty();
+      EXPECT_TRUE(rank == at.root || !passes_on || !passes_on_too) << rank << " of " << ranks;
+    }
+  }
+}
+
+TEST(Trees, are_as_deep_as_the_logarithm) {
+  for (const int ranks : {2, 3, 17, 64, 65, 1000, 65536}) {
+    for (const int rank : {1, ranks / 2, ranks - 1}) {
+      const Place at{.rank = rank, .ranks = ranks};
+      const int digits = static_cast<int>(std::bit_width(static_cast<unsigned>(ranks)));
+      EXPECT_LE(knomial_node(at, 2).depth, digits);
+      EXPECT_LE(knomial_node(at, 4).depth, (digits + 1) / 2);
+      EXPECT_LE(double_tree_node(at).depth, digits);
     }
   }
 }

@@ -438,12 +438,23 @@ bool has_in_place_layout(Collective collective) {
          collective != Collective::kRecv;
 }
 
+Place place_of(const Algorithm& algorithm, const ScheduleCase& which, int rank) {
+  Place place{.rank = rank,
+              .ranks = which.nranks,
+              .root = which.root,
+              .box = which.box,
+              .lane = which.lane};
+  const Partition partition =
+      partition_for(which.collective, which.count, kCutBytes, algorithm.chunks(place));
+  if (algorithm.sends_ahead) place.window = Slicing(partition, kCutBytes, which.slots - 1).window();
+  return place;
+}
+
 std::vector<Schedule> schedules_of(const Algorithm& algorithm, const ScheduleCase& which) {
   std::vector<Schedule> schedules;
   if (algorithm.collective != Collective::kSend && algorithm.collective != Collective::kRecv) {
     for (int rank = 0; rank < which.nranks; ++rank) {
-      schedules.push_back(
-          schedule_of(algorithm, {.rank = rank, .ranks = which.nranks, .root = which.root}));
+      schedules.push_back(schedule_of(algorithm, place_of(algorithm, which, rank)));
     }
     return schedules;
   }

@@ -32,11 +32,16 @@ struct ScheduleCase {
   bool in_place = false;         // in the layout that NCCL documents, where there is one
   std::uint32_t slots = 2;       // of a link, as chunks are cut for
   std::uint32_t link_slots = 0;  // of a link really; 0: as many
+  int box = 1;                   // so many consecutive ranks share a machine
+  int lane = 0;                  // each is a schedule of its own
 };
 
 bool has_in_place_layout(Collective collective);
 
-// All ranks' schedules. Of Send and Recv either makes the pair.
+// Where a rank stands, with the window that links of so many slots allow.
+Place place_of(const Algorithm& algorithm, const ScheduleCase& which, int rank);
+
+// All ranks' schedules, for that count and those slots. Of Send and Recv either makes the pair.
 std::vector<Schedule> schedules_of(const Algorithm& algorithm, const ScheduleCase& which);
 
 // The first thing found wrong, or nothing.

@@ -49,7 +49,8 @@ class ShapeCheck {
   std::string check_work(const Step& step) const {
     if (!takes_message(step) && !step.src) return "takes nothing";
     if (!sends_message(step) && !step.dst) return "leads nowhere";
-    if (!step.src && !step.dst) return "names no chunk, so its length is unknown";
+    if (!step.src && !step.dst && !holds_part_per_rank(which_.collective))
+      return "names no chunk, so its length is unknown";
     if (takes_message(step) && step.src && !reduces(which_.collective)) {
       return "reduces in a collective that does not";
     }
