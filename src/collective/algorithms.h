@@ -71,6 +71,14 @@ Steps double_tree_all_reduce(Place at);
 Steps double_tree_broadcast(Place at);
 Steps double_tree_reduce(Place at);
 
+// Doubling and halving, with partners that differ in one bit of their number: logarithmically many
+// rounds. Doubling alone moves the whole message each round.
+Steps recursive_doubling_all_reduce(Place at);
+Steps recursive_doubling_all_gather(Place at);
+Steps halving_doubling_all_reduce(Place at);
+Steps recursive_halving_reduce_scatter(Place at);
+int chunk_per_corner(const Place& at);
+
 // How many parts an algorithm cuts the buffers into: the same for all ranks, lanes and windows; one
 // if there is one rank.
 constexpr int one_chunk(const Place& /*at*/) { return 1; }

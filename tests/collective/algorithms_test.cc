@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <set>
 #include <string>
@@ -206,6 +207,28 @@ TEST(DoubleTree, whoever_passes_on_in_one_lane_is_a_leaf_in_the_other) {
       at.lane = 1;
       const bool passes_on_too = !double_tree_node(at).children.empty();
       EXPECT_TRUE(rank == at.root || !passes_on || !passes_on_too) << rank << " of " << ranks;
+    }
+  }
+}
+
+// Distinct peers of a rank, and scratch that it needs, in chunks.
+std::pair<int, int> peers_and_scratch(Steps steps) {
+  std::set<int> peers;
+  int chunks = 0;
+  for (const Step& step : steps) {
+    if (step.send_to != kNobody) peers.insert(step.send_to);
+    for (const Chunk& chunk : {step.src, step.dst}) {
+      if (chunk.buffer == Buffer::kScratch) chunks = std::max(chunks, chunk.index + 1);
+    }
+  }
+  return {static_cast<int>(peers.size()), chunks};
+}
+
+TEST(LogarithmicAlgorithms, send_to_logarithmically_many_peers) {
+  for (const auto steps : {recursive_doubling_all_reduce, recursive_doubling_all_gather,
+                           halving_doubling_all_reduce, recursive_halving_reduce_scatter}) {
+    for (const int rank : {0, 1, 7, 998, 999}) {
+      EXPECT_LE(peers_and_scratch(steps({.rank = rank, .ranks = 1000})).first, 10);
     }
   }
 }
