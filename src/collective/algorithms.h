@@ -79,6 +79,10 @@ Steps halving_doubling_all_reduce(Place at);
 Steps recursive_halving_reduce_scatter(Place at);
 int chunk_per_corner(const Place& at);
 
+// Bruck: logarithmically many rounds round the circle, for any number of ranks alike.
+Steps bruck_all_gather(Place at);
+Steps bruck_all_to_all(Place at);
+
 // How many parts an algorithm cuts the buffers into: the same for all ranks, lanes and windows; one
 // if there is one rank.
 constexpr int one_chunk(const Place& /*at*/) { return 1; }

@@ -225,8 +225,9 @@ std::pair<int, int> peers_and_scratch(Steps steps) {
 }
 
 TEST(LogarithmicAlgorithms, send_to_logarithmically_many_peers) {
-  for (const auto steps : {recursive_doubling_all_reduce, recursive_doubling_all_gather,
-                           halving_doubling_all_reduce, recursive_halving_reduce_scatter}) {
+  for (const auto steps :
+       {recursive_doubling_all_reduce, recursive_doubling_all_gather, halving_doubling_all_reduce,
+        recursive_halving_reduce_scatter, bruck_all_gather, bruck_all_to_all}) {
     for (const int rank : {0, 1, 7, 998, 999}) {
       EXPECT_LE(peers_and_scratch(steps({.rank = rank, .ranks = 1000})).first, 10);
     }
