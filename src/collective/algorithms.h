@@ -83,6 +83,11 @@ int chunk_per_corner(const Place& at);
 Steps bruck_all_gather(Place at);
 Steps bruck_all_to_all(Place at);
 
+// PAT: logarithmically many rounds of which the longest way has least to carry; scratch for
+// logarithmically many sums.
+Steps pat_all_gather(Place at);
+Steps pat_reduce_scatter(Place at);
+
 // How many parts an algorithm cuts the buffers into: the same for all ranks, lanes and windows; one
 // if there is one rank.
 constexpr int one_chunk(const Place& /*at*/) { return 1; }

@@ -227,9 +227,20 @@ std::pair<int, int> peers_and_scratch(Steps steps) {
 TEST(LogarithmicAlgorithms, send_to_logarithmically_many_peers) {
   for (const auto steps :
        {recursive_doubling_all_reduce, recursive_doubling_all_gather, halving_doubling_all_reduce,
-        recursive_halving_reduce_scatter, bruck_all_gather, bruck_all_to_all}) {
+        recursive_halving_reduce_scatter, bruck_all_gather, bruck_all_to_all, pat_all_gather,
+        pat_reduce_scatter}) {
     for (const int rank : {0, 1, 7, 998, 999}) {
       EXPECT_LE(peers_and_scratch(steps({.rank = rank, .ranks = 1000})).first, 10);
+    }
+  }
+}
+
+TEST(Pat, scratch_is_logarithmic_and_as_much_more_as_is_sent_ahead) {
+  for (const int window : {1, 2, 15}) {
+    for (const int ranks : {3, 64, 1000}) {
+      const int digits = static_cast<int>(std::bit_width(static_cast<unsigned>(ranks - 1)));
+      const Place at{.rank = 1, .ranks = ranks, .window = window};
+      EXPECT_LE(peers_and_scratch(pat_reduce_scatter(at)).second, window * (digits + 1));
     }
   }
 }
