@@ -56,15 +56,57 @@ Steps one_shot_all_reduce(Place at);
 // is in flight at a time.
 Steps pairwise_all_to_all(Place at);
 
-// How many parts an algorithm cuts the buffers into.
+// Trees (tree.h): logarithmic depth. Binomial, and of radix 4: one chunk, for short messages. Two
+// binary trees at once, one a lane, that share the work evenly: chunks follow each other, for long
+// messages to and from many ranks.
+Steps tree_all_reduce(Place at);
+Steps tree_broadcast(Place at);
+Steps tree_reduce(Place at);
+Steps tree_gather(Place at);
+Steps tree_scatter(Place at);
+Steps knomial4_all_reduce(Place at);
+Steps knomial4_broadcast(Place at);
+Steps knomial4_reduce(Place at);
+Steps double_tree_all_reduce(Place at);
+Steps double_tree_broadcast(Place at);
+Steps double_tree_reduce(Place at);
+
+// Doubling and halving, with partners that differ in one bit of their number: logarithmically many
+// rounds. Doubling alone moves the whole message each round.
+Steps recursive_doubling_all_reduce(Place at);
+Steps recursive_doubling_all_gather(Place at);
+Steps halving_doubling_all_reduce(Place at);
+Steps recursive_halving_reduce_scatter(Place at);
+int chunk_per_corner(const Place& at);
+
+// Bruck: logarithmically many rounds round the circle, for any number of ranks alike.
+Steps bruck_all_gather(Place at);
+Steps bruck_all_to_all(Place at);
+
+// PAT: logarithmically many rounds of which the longest way has least to carry; scratch for
+// logarithmically many sums.
+Steps pat_all_gather(Place at);
+Steps pat_reduce_scatter(Place at);
+
+// How many parts an algorithm cuts the buffers into: the same for all ranks, lanes and windows; one
+// if there is one rank.
 constexpr int one_chunk(const Place& /*at*/) { return 1; }
 constexpr int chunk_per_rank(const Place& at) { return at.ranks; }
+// Enough to keep the links of a deep tree busy, not so many that messages become too short.
+inline constexpr int kTreeChunks = 8;
+constexpr int tree_chunks(const Place& at) { return at.ranks > 1 ? kTreeChunks : 1; }
+
+// Which ranks may run an algorithm: a matter of what all of them have in common.
+constexpr bool anywhere(const Place& /*at*/) { return true; }
 
 struct Algorithm {
   std::string_view name;
   Collective collective;
   Steps (*steps)(Place);
   int (*chunks)(const Place&);
+  int lanes = 1;             // that it is made for
+  bool sends_ahead = false;  // whether the steps depend on Place.window
+  bool (*runs_on)(const Place&) = anywhere;
 };
 
 // All of them; at least one for each collective.

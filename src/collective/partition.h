@@ -145,6 +145,12 @@ class Slicing {
 
   constexpr const Partition& partition() const { return partition_; }
 
+  // How many messages of a chunk each a link surely holds: see Place.window. Where all chunks are
+  // one slice, as many as that of a long chunk; otherwise one long chunk.
+  constexpr int window() const {
+    return partition_.longest_chunk() <= slice_ ? static_cast<int>(divided_down(pass_, slice_)) : 1;
+  }
+
   // 0 if there is nothing to move.
   constexpr std::size_t passes() const { return pieces(partition_.longest_chunk(), pass_); }
 

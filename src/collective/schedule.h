@@ -3,7 +3,8 @@
 // drawn.
 //
 // A step takes a chunk from a peer, or from `src`, or from both (then it reduces the two), and
-// keeps the result in `dst`, passes it on to a peer, or both. Rules that the checker enforces:
+// keeps the result in `dst`, passes it on to a peer, or both. Where chunks differ in length, it
+// names one. Rules that the checker enforces:
 //
 //   * Between two ranks, messages arrive in the order sent; each send pairs with one receive of the
 //     same length.
@@ -14,6 +15,9 @@
 //     the last one into its real destination. The engine serves a fold slice by slice with one
 //     n-input kernel call, always, so that the bits do not depend on timing and the carry needs no
 //     memory.
+//   * A link holds `Place.window` messages that nobody has taken yet, whatever their length; a rank
+//     that sends more ahead waits until the other end takes one. Where both ends do, they wait for
+//     ever.
 //   * `scratch` is memory of the rank's own, for the time of the operation; it begins undefined.
 #pragma once
 
@@ -60,6 +64,8 @@ struct Place {
   int root = 0;  // of a collective with a root; the peer of a send or receive
   int box = 1;   // so many consecutive ranks share a machine; ranks is a multiple of it
   int lane = 0;  // of the parallel copies of the schedule, each with links of its own
+  // A link holds so many messages that nobody has taken yet. One, unless they are short.
+  int window = 1;
 
   // Ranks sit on a circle: the one `distance` places after this, or before it if negative;
   // |distance| <= ranks.

@@ -79,7 +79,10 @@ bool is_known(std::string_view name) {
 Selection select(Collective collective, std::size_t bytes, int nranks, const MachineFacts& machine,
                  std::string_view forced) {
   if (!forced.empty()) {
-    if (const Algorithm* wish = find_algorithm(collective, forced)) return {wish};
+    const Algorithm* wish = find_algorithm(collective, forced);
+    if (wish != nullptr && wish->runs_on({.ranks = nranks, .box = machine.box})) {
+      return {wish, wish->lanes};
+    }
     if (!is_known(forced)) refuse(forced);
   }
   const std::string_view name = best_name(collective, bytes, nranks, machine);
@@ -88,7 +91,7 @@ Selection select(Collective collective, std::size_t bytes, int nranks, const Mac
     throw_error(ErrorCode::kInternal, "%s has no algorithm \"%s\"",
                 std::string(name_of(collective)).c_str(), std::string(name).c_str());
   }
-  return {best};
+  return {best, best->lanes};
 }
 
 }  // namespace catenary

@@ -15,6 +15,7 @@ namespace catenary {
 struct MachineFacts {
   int local_ranks = 1;  // ranks of the communicator on it
   int cores = 1;        // that those ranks may use together
+  int box = 1;          // so many consecutive ranks share a machine, if all machines are alike
 };
 
 struct Selection {
@@ -23,8 +24,9 @@ struct Selection {
 };
 
 // `bytes` are those of the longer buffer. `forced` is a user's wish, empty for none: the collective
-// runs the algorithm of that name if it has one, and otherwise what it would have run without. A
-// name that no collective knows throws Error(kInvalidArgument), which lists the known ones.
+// runs the algorithm of that name if it has one that runs on such ranks, and otherwise what it
+// would have run without. A name that no collective knows throws Error(kInvalidArgument), which
+// lists the known ones.
 Selection select(Collective collective, std::size_t bytes, int nranks, const MachineFacts& machine,
                  std::string_view forced = {});
 

@@ -121,7 +121,9 @@ void Communicator::meet(const UniqueId& id, const TransportFactory& transports) 
   device_.wait_policy_note_ranks(links->local_ranks());
 
   const std::lock_guard lock(issue_mutex_);
-  plans_ = std::make_unique<PlanCache>(rank_, nranks_, *links, machine, config_.algorithm);
+  plans_ = std::make_unique<PlanCache>(
+      rank_, nranks_, *links, machine,
+      PlanCache::Slots{slice_bytes_, static_cast<std::uint32_t>(config_.slots)}, config_.algorithm);
   for (Transport* transport : links->in_use()) {
     if (transport->doorbell() == nullptr) {
       polled_.push_back(transport);
@@ -238,10 +240,11 @@ void Communicator::run_over(GroupRun& run) noexcept {
 }
 
 const PlanCache::Entry& Communicator::find_plan(const OperationRequest& request) {
-  const bool scaled = request.reduction.scaling.from != Scaling::From::kNothing;
-  const auto parts = static_cast<std::size_t>(holds_part_per_rank(request.kind) ? nranks_ : 1);
-  const std::size_t bytes = request.count * element_bytes(request.type) * parts;
-  return plans_->find(request.kind, bytes, has_root(request.kind) ? request.root : 0, scaled);
+  return plans_->find({.kind = request.kind,
+                       .count = request.count,
+                       .element_bytes = element_bytes(request.type),
+                       .root = has_root(request.kind) ? request.root : 0,
+                       .scaled = request.reduction.scaling.from != Scaling::From::kNothing});
 }
 
 void Communicator::add_operation(const OperationRequest& request, GroupRun& run) {

@@ -142,7 +142,7 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, boo
     std::byte* kept = target(step.dst, slice);
     std::byte* out = kept != nullptr ? kept : passed_on;
     const std::size_t count = slice.bytes / element_bytes_;
-    if (scaled_ && sources[0].recv == nullptr) {
+    if (scaled_ && sources[0].own.buffer == Buffer::kInput) {
       // Only the first operand is ever our own here: others would have come as scaled messages.
       spec_.kernels->scale(out, operands[0], spec_.scaling.value, count);
       operands[0] = out;

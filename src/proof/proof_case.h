@@ -49,9 +49,6 @@ Slicing slicing_of(const ProofCase& which, int chunk_count);
 // "ring AllReduce, 4 ranks, ...": enough to check it again.
 std::string describe(const ProofCase& which);
 
-constexpr bool is_point_to_point(Collective collective) {
-  return collective == Collective::kSend || collective == Collective::kRecv;
-}
 constexpr bool gathers(Collective collective) {
   return collective == Collective::kAllGather || collective == Collective::kGather;
 }

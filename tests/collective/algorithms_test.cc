@@ -4,12 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "src/base/error.h"
 #include "src/collective/fold.h"
+#include "src/collective/tree.h"
 
 namespace catenary {
 namespace {
@@ -69,6 +72,64 @@ TEST(Ring, talks_to_neighbours_only) {
     for (const Step& step : ring({.rank = 3, .ranks = 8})) {
       EXPECT_TRUE(step.recv_from == 2 || step.recv_from == kNobody);
       EXPECT_TRUE(step.send_to == 4 || step.send_to == kNobody);
+    }
+  }
+}
+
+TEST(DoubleTree, whoever_passes_on_in_one_lane_is_a_leaf_in_the_other) {
+  for (int ranks = 2; ranks <= 65; ++ranks) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      Place at{.rank = rank, .ranks = ranks, .root = ranks / 3};
+      const bool passes_on = !double_tree_node(at).children.empty();
+      at.lane = 1;
+      const bool passes_on_too = !double_tree_node(at).children.empty();
+      EXPECT_TRUE(rank == at.root || !passes_on || !passes_on_too) << rank << " of " << ranks;
+    }
+  }
+}
+
+// Distinct peers of a rank, and scratch that it needs, in chunks.
+std::pair<int, int> peers_and_scratch(Steps steps) {
+  std::set<int> peers;
+  int chunks = 0;
+  for (const Step& step : steps) {
+    if (step.send_to != kNobody) peers.insert(step.send_to);
+    for (const Chunk& chunk : {step.src, step.dst}) {
+      if (chunk.buffer == Buffer::kScratch) chunks = std::max(chunks, chunk.index + 1);
+    }
+  }
+  return {static_cast<int>(peers.size()), chunks};
+}
+
+TEST(LogarithmicAlgorithms, send_to_logarithmically_many_peers) {
+  for (const auto steps :
+       {recursive_doubling_all_reduce, recursive_doubling_all_gather, halving_doubling_all_reduce,
+        recursive_halving_reduce_scatter, bruck_all_gather, bruck_all_to_all, pat_all_gather,
+        pat_reduce_scatter}) {
+    for (const int rank : {0, 1, 7, 998, 999}) {
+      EXPECT_LE(peers_and_scratch(steps({.rank = rank, .ranks = 1000})).first, 10);
+    }
+  }
+}
+
+TEST(Pat, scratch_is_logarithmic_and_as_much_more_as_is_sent_ahead) {
+  for (const int window : {1, 2, 15}) {
+    for (const int ranks : {3, 64, 1000}) {
+      const int digits = static_cast<int>(std::bit_width(static_cast<unsigned>(ranks - 1)));
+      const Place at{.rank = 1, .ranks = ranks, .window = window};
+      EXPECT_LE(peers_and_scratch(pat_reduce_scatter(at)).second, window * (digits + 1));
+    }
+  }
+}
+
+TEST(Trees, are_as_deep_as_the_logarithm) {
+  for (const int ranks : {2, 3, 17, 64, 65, 1000, 65536}) {
+    for (const int rank : {1, ranks / 2, ranks - 1}) {
+      const Place at{.rank = rank, .ranks = ranks};
+      const int digits = static_cast<int>(std::bit_width(static_cast<unsigned>(ranks)));
+      EXPECT_LE(knomial_node(at, 2).depth, digits);
+      EXPECT_LE(knomial_node(at, 4).depth, (digits + 1) / 2);
+      EXPECT_LE(double_tree_node(at).depth, digits);
     }
   }
 }

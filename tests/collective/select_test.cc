@@ -55,13 +55,15 @@ TEST(Select, a_forced_name_wins_where_the_collective_has_it) {
 
 TEST(Select, a_name_that_nobody_knows_is_an_error_that_lists_the_known) {
   try {
-    select(Collective::kAllReduce, 8, 8, kRoomy, "tree");
+    select(Collective::kAllReduce, 8, 8, kRoomy, "oak");
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    EXPECT_STREQ(error.what(),
-                 "there is no algorithm \"tree\"; the known ones are chain, direct, one_shot, "
-                 "pairwise, ring");
+    const std::string message = error.what();
+    EXPECT_EQ(message.find("there is no algorithm \"oak\"; the known ones are "), 0u) << message;
+    for (const char* known : {"chain, ", "direct, ", "one_shot, ", "ring"}) {
+      EXPECT_NE(message.find(known), std::string::npos) << message;
+    }
   }
 }
 
