@@ -10,6 +10,7 @@ constexpr double kLabel = 58;    // "rank 12"
 constexpr double kTileGap = 16;  // between tiles and cards
 constexpr double kLaneGap = 46;  // between panels
 constexpr double kLeastWidth = 720;
+constexpr double kCardsWidth = 800;
 
 bool wraps(const Timeline& timeline) {
   const int last = timeline.scene.ranks - 1;
@@ -19,7 +20,7 @@ bool wraps(const Timeline& timeline) {
     if (distance != 1 && distance != last) return false;
     any = any || distance == last;
   }
-  return any && last > 1;
+  return any && last > 2;
 }
 
 // How many rows messages pass for each step that there is room for.
@@ -38,13 +39,15 @@ Layout::Layout(const Timeline& timeline)
       units_(timeline.units),
       has_ghosts_(wraps(timeline)) {
   is_sparse_ = has_ghosts_ || crossings(timeline) < 2.5;
-  const bool many = ranks_ > 16 || units_ > 40;
-  const bool some = ranks_ > 8 || units_ > 20;
+  const bool many = units_ > 40 || ranks_ > 40;
+  const bool some = units_ > 20;
   card_width_ = many ? 24 : some ? 28 : 36;
   card_height_ = combines(timeline.scene) ? 26 : 20;
-  pitch_ = card_width_ + (many ? 12 : some ? 18 : 26);
+  // A short schedule gets wide gaps, so that arrows over many rows do not stand upright.
+  const double gap = kCardsWidth / units_ - card_width_;
+  pitch_ = card_width_ + std::clamp(gap, many ? 12.0 : some ? 18.0 : 26.0, 64.0);
   row_pitch_ = card_height_ + (ranks_ > 16 ? 12 : ranks_ > 8 ? 20 : 28);
-  box_gap_ = box_ > 1 && box_ < ranks_ ? 18 : 0;
+  box_gap_ = box_ > 1 && box_ < ranks_ ? 20 : 0;
   const int parts = timeline.chunk_count();
   tiles_width_ = parts * (parts == 1 ? 14 : parts <= 8 ? 7 : parts <= 16 ? 4.5 : 2);
 }

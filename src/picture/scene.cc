@@ -31,11 +31,6 @@ Shares shares_of(const Scene& scene, int rank) {
               name_of(scene).c_str());
 }
 
-bool is_point_to_point(const Scene& scene) {
-  const Collective collective = scene.algorithm->collective;
-  return collective == Collective::kSend || collective == Collective::kRecv;
-}
-
 std::vector<Schedule> schedules_of_pair(const Scene& scene) {
   std::vector<Schedule> schedules(static_cast<std::size_t>(scene.ranks));
   const auto add = [&](Collective half, int rank, int peer) {
@@ -113,6 +108,11 @@ int input_chunks(const Scene& scene, int rank, int chunk_count) {
 
 int output_chunks(const Scene& scene, int rank, int chunk_count) {
   return chunks_in(shares_of(scene, rank).output, chunk_count);
+}
+
+bool is_point_to_point(const Scene& scene) {
+  const Collective collective = scene.algorithm->collective;
+  return collective == Collective::kSend || collective == Collective::kRecv;
 }
 
 bool combines(const Scene& scene) { return reduces(scene.algorithm->collective); }

@@ -37,6 +37,9 @@ int part_of_output(const Scene& scene, int rank, int index);
 int input_chunks(const Scene& scene, int rank, int chunk_count);
 int output_chunks(const Scene& scene, int rank, int chunk_count);
 
+// Send or Recv.
+bool is_point_to_point(const Scene& scene);
+
 // Whether the results combine what all ranks give.
 bool combines(const Scene& scene);
 

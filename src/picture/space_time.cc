@@ -21,6 +21,7 @@ constexpr std::string_view kStyle =
     ".rank{text-anchor:end;font-size:12px}\n"
     ".label{text-anchor:middle}\n"
     ".small{text-anchor:middle;font-size:8px}\n"
+    ".place{fill:#777;font-size:10px}\n"
     ".axis{text-anchor:middle;fill:#777;font-size:10px}\n"
     ".grid{stroke:#ececec;stroke-width:1}\n"
     ".base{stroke:#cfcfcf;stroke-width:1}\n"
@@ -41,9 +42,13 @@ class SpaceTime {
     header();
     for (int lane = 0; lane < scene_.lanes; ++lane) panel(lane);
     svg_.open(layout_.is_sparse() ? " class=\"few\"" : " class=\"many\"");
-    for (const Message& message : timeline_.messages) arrow(message);
+    for (const Message& message : timeline_.messages) arrow(message, Part::kShaft);
     svg_.close();
     for (const Action& action : timeline_.actions) card(action);
+    // Steep ones would vanish below the cards that they point to.
+    if (layout_.is_sparse()) {
+      for (const Message& message : timeline_.messages) arrow(message, Part::kHead);
+    }
     axis();
     const double bottom = legend();
     return svg_.finish(layout_.width(), bottom + Layout::kMargin, title(), facts(), kStyle);
@@ -53,7 +58,11 @@ class SpaceTime {
   std::string title() const {
     std::string text = format("%s, %d rank%s", name_of(scene_).c_str(), scene_.ranks,
                               scene_.ranks == 1 ? "" : "s");
-    if (has_root(scene_.algorithm->collective)) text += format(", root %d", scene_.root);
+    if (is_point_to_point(scene_)) {
+      text += format(", from 0 to %d", scene_.root);
+    } else if (has_root(scene_.algorithm->collective)) {
+      text += format(", root %d", scene_.root);
+    }
     if (scene_.box > 1) text += format(", boxes of %d", scene_.box);
     if (scene_.lanes > 1) text += format(", %d lanes", scene_.lanes);
     return text;
@@ -79,7 +88,7 @@ class SpaceTime {
   void panel(int lane) {
     const double top = layout_.panel_top(lane) - 6;
     const double bottom = layout_.panel_bottom(lane) + 6;
-    for (int unit = 0; unit < timeline_.units; ++unit) {
+    for (int unit = 1; unit < timeline_.units; ++unit) {
       const double x = layout_.column(unit) - layout_.gap() / 2;
       svg_.line({x, top}, {x, bottom}, " class=\"grid\"");
     }
@@ -91,6 +100,10 @@ class SpaceTime {
     svg_.text({first.x + first.width / 2, top - 2}, " class=\"axis\"", "gives");
     svg_.text({last.x + last.width / 2, top - 2}, " class=\"axis\"", "gets");
     for (int rank = 0; rank < scene_.ranks; ++rank) row(lane, rank);
+    for (int at = 0; scene_.box > 1 && at < scene_.ranks; at += scene_.box) {
+      svg_.text({Layout::kMargin, layout_.row(lane, at) - layout_.card_height() / 2 - 4},
+                " class=\"place\"", format("box %d", at / scene_.box));
+    }
     if (layout_.has_ghosts()) {
       ghost_label(layout_.ghost_above(lane), scene_.ranks - 1);
       ghost_label(layout_.ghost_below(lane), 0);
@@ -141,49 +154,53 @@ class SpaceTime {
     return {card.x, card.y + step * static_cast<double>(above + 1)};
   }
 
-  void arrow(const Message& message) {
-    const Content& content = timeline_.sent(message);
-    const bool sparse = layout_.is_sparse();
-    const std::string look = format(" stroke=\"%s\" stroke-width=\"%s\" stroke-opacity=\"%s\"",
-                                    text_of(paint_.colour(content)).c_str(), sparse ? "1.6" : "0.9",
-                                    sparse ? "0.85" : "0.4");
+  enum class Part { kShaft, kHead };
+
+  void arrow(const Message& message, Part part) {
+    const std::string colour = text_of(shade(paint_.colour(timeline_.sent(message)), kLineShade));
     const Point from = leaves(message);
     const Point to = arrives(message);
     if (message.from == message.to) {
       const double dip = layout_.row_pitch() * 0.55;
-      svg_.path(
-          format("M%s %sQ%s %s %s %s", number(from.x).c_str(), number(from.y).c_str(),
-                 number((from.x + to.x) / 2).c_str(), number(std::max(from.y, to.y) + dip).c_str(),
-                 number(to.x).c_str(), number(to.y).c_str()),
-          look);
+      bend(from, {(from.x + to.x) / 2, std::max(from.y, to.y) + dip}, to, colour, part);
       return;
     }
     if (layout_.has_ghosts() && std::abs(message.from - message.to) > 1) {
+      const double above = layout_.ghost_above(message.lane);
+      const double below = layout_.ghost_below(message.lane);
       const bool down = message.from > message.to;
-      const double leave_to =
-          down ? layout_.ghost_below(message.lane) : layout_.ghost_above(message.lane);
-      const double come_from =
-          down ? layout_.ghost_above(message.lane) : layout_.ghost_below(message.lane);
-      stroke(from, {to.x, leave_to}, look, paint_.colour(content), sparse);
-      stroke({from.x, come_from}, to, look, paint_.colour(content), sparse);
+      stretch(from, {to.x, down ? below : above}, colour, part);
+      stretch({from.x, down ? above : below}, to, colour, part);
       return;
     }
-    stroke(from, to, look, paint_.colour(content), sparse);
+    stretch(from, to, colour, part);
   }
 
-  void stroke(Point from, Point to, const std::string& look, Colour colour, bool has_head) {
-    const double distance = std::hypot(to.x - from.x, to.y - from.y);
-    if (!has_head || distance < 12) {
-      svg_.line(from, to, look);
+  void stretch(Point from, Point to, const std::string& colour, Part part) {
+    if (part == Part::kShaft) {
+      svg_.line(from, to, " stroke=\"" + colour + "\"");
+    } else {
+      head(from, to, colour);
+    }
+  }
+
+  void bend(Point from, Point over, Point to, const std::string& colour, Part part) {
+    if (part == Part::kHead) {
+      head(over, to, colour);
       return;
     }
+    svg_.path("M" + coordinates(from) + "Q" + coordinates(over) + " " + coordinates(to),
+              " stroke=\"" + colour + "\"");
+  }
+
+  void head(Point from, Point to, const std::string& colour) {
+    const double distance = std::hypot(to.x - from.x, to.y - from.y);
     const Point along{(to.x - from.x) / distance, (to.y - from.y) / distance};
     const Point neck{to.x - along.x * 7, to.y - along.y * 7};
-    svg_.line(from, neck, look);
-    svg_.path(format("M%s %sL%s %sL%s %sZ", number(to.x).c_str(), number(to.y).c_str(),
-                     number(neck.x - along.y * 3).c_str(), number(neck.y + along.x * 3).c_str(),
-                     number(neck.x + along.y * 3).c_str(), number(neck.y - along.x * 3).c_str()),
-              " stroke=\"none\" fill=\"" + text_of(shade(colour, kLineShade)) + "\"");
+    svg_.path("M" + coordinates(to) + "L" +
+                  coordinates({neck.x - along.y * 3, neck.y + along.x * 3}) + "L" +
+                  coordinates({neck.x + along.y * 3, neck.y - along.x * 3}) + "Z",
+              " fill=\"" + colour + "\"");
   }
 
   void card(const Action& action) {
@@ -229,7 +246,9 @@ double SpaceTime::legend() {
     x += layout_.card_width() + 8;
   };
   Content some{.part = 0, .from = {}};
-  some.from.add(combines(scene_) ? 0 : scene_.root);
+  int giver = 0;
+  while (input_chunks(scene_, giver, 1) == 0) ++giver;
+  some.from.add(giver);
   if (combines(scene_) && scene_.ranks > 1) {
     for (int rank = 0; rank < scene_.ranks / 2; ++rank) some.from.add(rank);
     show(some, false);

@@ -24,6 +24,8 @@ std::string number(double value) {
   return text == "-0" ? "0" : text;
 }
 
+std::string coordinates(Point point) { return number(point.x) + " " + number(point.y); }
+
 void Svg::rect(const Box& box, std::string_view attributes) {
   body_ += "<rect x=\"" + number(box.x) + "\" y=\"" + number(box.y) + "\" width=\"" +
            number(box.width) + "\" height=\"" + number(box.height) + "\"";
@@ -32,8 +34,7 @@ void Svg::rect(const Box& box, std::string_view attributes) {
 }
 
 void Svg::line(Point from, Point to, std::string_view attributes) {
-  path("M" + number(from.x) + " " + number(from.y) + "L" + number(to.x) + " " + number(to.y),
-       attributes);
+  path("M" + coordinates(from) + "L" + coordinates(to), attributes);
 }
 
 void Svg::path(std::string_view data, std::string_view attributes) {

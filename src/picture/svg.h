@@ -42,7 +42,8 @@ class Svg {
   std::string body_;
 };
 
-// A number as in coordinates: "12", "12.5".
+// As in attributes: "12" or "12.5", "12.5 7".
 std::string number(double value);
+std::string coordinates(Point point);
 
 }  // namespace catenary
