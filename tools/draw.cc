@@ -28,8 +28,8 @@ int run_draw(int argc, char** argv) {
     std::printf("%s", kUsage);
     return 0;
   }
-  if (!options.format.empty()) {
-    throw_error(ErrorCode::kInvalidUsage, "draw knows SVG only; for others, see catenary export");
+  if (!options.format.empty() || options.in_place) {
+    throw_error(ErrorCode::kInvalidUsage, "--format and --in-place are for catenary export");
   }
   write_out(options.out, space_time_svg(timeline_of(options.scene)));
   return 0;

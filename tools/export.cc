@@ -14,7 +14,8 @@ constexpr char kUsage[] =
     "usage: catenary export <collective> <algorithm> --ranks N --format FORMAT [options]\n\n"
     "  --format chrome   a trace for Chrome or ui.perfetto.dev: a slice a step, on a logical "
     "clock\n"
-    "  --format msccl    an algorithm file of MSCCL, for calls out of place\n"
+    "  --format msccl    an algorithm file of MSCCL\n"
+    "  --in-place        an MSCCL file for calls in place; without, for calls out of place\n"
     "  --ranks N         so many ranks\n"
     "  --root R          of a collective with a root, 0 if not given\n"
     "  --box B           so many consecutive ranks share a machine\n"
@@ -29,10 +30,12 @@ int run_export(int argc, char** argv) {
     std::printf("%s", kUsage);
     return 0;
   }
+  const MscclCalls calls = options.in_place ? MscclCalls::kInPlace : MscclCalls::kOutOfPlace;
   if (options.format == "chrome") {
+    if (options.in_place) throw_error(ErrorCode::kInvalidUsage, "--in-place is for MSCCL");
     write_out(options.out, chrome_trace(timeline_of(options.scene)));
   } else if (options.format == "msccl") {
-    write_out(options.out, msccl_xml(options.scene));
+    write_out(options.out, msccl_xml(options.scene, calls));
   } else {
     throw_error(ErrorCode::kInvalidUsage, "--format wants chrome or msccl, not \"%s\"",
                 options.format.c_str());

@@ -52,11 +52,15 @@ int number_of(const char* option, const char* text, int least, int most) {
   return static_cast<int>(value);
 }
 
-constexpr option kOptions[] = {
-    {"ranks", required_argument, nullptr, 'n'},  {"root", required_argument, nullptr, 'r'},
-    {"box", required_argument, nullptr, 'b'},    {"lanes", required_argument, nullptr, 'l'},
-    {"format", required_argument, nullptr, 'f'}, {"out", required_argument, nullptr, 'o'},
-    {"help", no_argument, nullptr, 'h'},         {nullptr, 0, nullptr, 0}};
+constexpr option kOptions[] = {{"ranks", required_argument, nullptr, 'n'},
+                               {"root", required_argument, nullptr, 'r'},
+                               {"box", required_argument, nullptr, 'b'},
+                               {"lanes", required_argument, nullptr, 'l'},
+                               {"format", required_argument, nullptr, 'f'},
+                               {"in-place", no_argument, nullptr, 'i'},
+                               {"out", required_argument, nullptr, 'o'},
+                               {"help", no_argument, nullptr, 'h'},
+                               {nullptr, 0, nullptr, 0}};
 
 }  // namespace
 
@@ -70,6 +74,7 @@ bool read_scene_options(int argc, char** argv, SceneOptions& options) {
       case 'b': scene.box = number_of("box", optarg, 1, kMostRanks); break;
       case 'l': scene.lanes = number_of("lanes", optarg, 1, kMostLanes); break;
       case 'f': options.format = optarg; break;
+      case 'i': options.in_place = true; break;
       case 'o': options.out = optarg; break;
       case 'h': return false;
       default: throw_error(ErrorCode::kInvalidUsage, "see catenary %s --help", argv[0]);

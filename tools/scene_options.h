@@ -9,8 +9,9 @@ namespace catenary {
 
 struct SceneOptions {
   Scene scene;
-  std::string format;  // of `export`
-  std::string out;     // a file; empty for standard output
+  std::string format;  // of `export`, as is the next
+  bool in_place = false;
+  std::string out;  // a file; empty for standard output
 };
 
 // Reads <collective> <algorithm> and options. Throws Error(kInvalidUsage) for what cannot be, with

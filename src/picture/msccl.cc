@@ -36,7 +36,8 @@ std::string_view msccl_name(const Scene& scene) {
 // Turns the schedule of one rank into thread blocks.
 class Lowering {
  public:
-  Lowering(const Scene& scene, int rank) : scene_(scene), rank_(rank) {}
+  Lowering(const Scene& scene, MscclCalls calls, int rank)
+      : scene_(scene), in_place_(calls == MscclCalls::kInPlace), rank_(rank) {}
 
   void add_lane(int lane, const Schedule& schedule) {
     lane_ = lane;
@@ -46,6 +47,11 @@ class Lowering {
   }
 
   const MscclProgram& program() const { return program_; }
+  int chunks_in(char buffer) const {
+    if (in_place_) return buffer == common_buffer() ? chunk_count_ * scene_.lanes : 0;
+    return scene_.lanes * (buffer == 'i' ? input_chunks(scene_, rank_, chunk_count_)
+                                         : output_chunks(scene_, rank_, chunk_count_));
+  }
   int scratch_chunks() const { return scratch_chunks_; }
   bool lost_an_order() const { return lost_an_order_; }
 
@@ -82,12 +88,24 @@ class Lowering {
 
   MscclPlace new_scratch() { return {'s', scratch_chunks_++}; }
 
+  // In place, both buffers are one: the longer one.
+  char common_buffer() const {
+    return scene_.algorithm->collective == Collective::kAllGather ? 'o' : 'i';
+  }
+
+  MscclPlace place_in(char buffer, int index) const {
+    const Collective collective = scene_.algorithm->collective;
+    if (in_place_) buffer = common_buffer();
+    return {buffer, holds_part_per_rank(collective) ? index * scene_.lanes + lane_
+                                                    : lane_ * chunk_count_ + index};
+  }
+
   MscclPlace place_of(const Chunk& chunk) {
-    if (chunk.buffer == Buffer::kInput || chunk.buffer == Buffer::kOutput) {
-      const int offset = holds_part_per_rank(scene_.algorithm->collective)
-                             ? chunk.index * scene_.lanes + lane_
-                             : lane_ * chunk_count_ + chunk.index;
-      return {chunk.buffer == Buffer::kInput ? 'i' : 'o', offset};
+    if (chunk.buffer == Buffer::kInput) {
+      return place_in('i', in_place_ ? part_of_input(scene_, rank_, chunk.index) : chunk.index);
+    }
+    if (chunk.buffer == Buffer::kOutput) {
+      return place_in('o', in_place_ ? part_of_output(scene_, rank_, chunk.index) : chunk.index);
     }
     const auto [found, is_new] =
         scratch_.try_emplace({lane_, chunk.buffer, chunk.index}, MscclPlace{});
@@ -103,7 +121,7 @@ class Lowering {
       add_receive_from_self(step);
     } else {
       const MscclPlace src = place_of(step.src);
-      if (step.dst) program_.add(local_block(), "cpy", src, place_of(step.dst));
+      if (step.dst) copy(src, place_of(step.dst));
       add_send(step, src);
     }
   }
@@ -133,10 +151,14 @@ class Lowering {
     if (step.src || step.dst) {
       result = step.dst ? place_of(step.dst) : new_scratch();
       const MscclPlace first = step.src ? place_of(step.src) : message;
-      if (first != result) program_.add(local_block(), "cpy", first, result);
+      copy(first, result);
       if (step.src) program_.add(local_block(), "re", message, result);
     }
     add_send(step, result);
+  }
+
+  void copy(MscclPlace from, MscclPlace to) {
+    if (from != to) program_.add(local_block(), "cpy", from, to);
   }
 
   // Out of place, input stays as it is: a message of input to oneself need not be kept apart.
@@ -146,15 +168,16 @@ class Lowering {
       program_.add(send_block(step.send_to), "s", from, from);
       return;
     }
-    if (from.buffer != 'i') {
+    if (from.buffer != 'i' || in_place_) {
       const MscclPlace kept = new_scratch();
-      program_.add(local_block(), "cpy", from, kept);
+      copy(from, kept);
       from = kept;
     }
     to_self_.push_back(from);
   }
 
   const Scene& scene_;
+  const bool in_place_;
   const int rank_;
   int lane_ = 0;
   int chunk_count_ = 1;
@@ -223,13 +246,20 @@ std::string notes(const Scene& scene, const std::vector<Lowering>& ranks) {
 
 }  // namespace
 
-std::string msccl_xml(const Scene& scene) { return msccl_xml(scene, schedules_of(scene)); }
+std::string msccl_xml(const Scene& scene, MscclCalls calls) {
+  return msccl_xml(scene, calls, schedules_of(scene));
+}
 
-std::string msccl_xml(const Scene& scene, const std::vector<std::vector<Schedule>>& schedules) {
+std::string msccl_xml(const Scene& scene, MscclCalls calls,
+                      const std::vector<std::vector<Schedule>>& schedules) {
   const std::string collective(msccl_name(scene));
+  const bool in_place = calls == MscclCalls::kInPlace;
+  if (in_place && scene.algorithm->collective == Collective::kAllToAll) {
+    throw_error(ErrorCode::kInvalidArgument, "there is no AlltoAll in place");
+  }
   std::vector<Lowering> ranks;
   for (int rank = 0; rank < scene.ranks; ++rank) {
-    ranks.emplace_back(scene, rank);
+    ranks.emplace_back(scene, calls, rank);
     for (int lane = 0; lane < scene.lanes; ++lane) {
       ranks.back().add_lane(
           lane, schedules[static_cast<std::size_t>(lane)][static_cast<std::size_t>(rank)]);
@@ -239,15 +269,14 @@ std::string msccl_xml(const Scene& scene, const std::vector<std::vector<Schedule
   std::string xml = notes(scene, ranks);
   xml += format(
       "<algo name=\"catenary_%s_%s_%d\" proto=\"Simple\" nchannels=\"%d\" nchunksperloop=\"%d\" "
-      "ngpus=\"%d\" coll=\"%s\" inplace=\"0\" outofplace=\"1\" minBytes=\"0\" "
+      "ngpus=\"%d\" coll=\"%s\" inplace=\"%d\" outofplace=\"%d\" minBytes=\"0\" "
       "maxBytes=\"1099511627776\">\n",
       std::string(scene.algorithm->name).c_str(), collective.c_str(), scene.ranks, scene.lanes,
-      chunks * scene.lanes, scene.ranks, collective.c_str());
+      chunks * scene.lanes, scene.ranks, collective.c_str(), in_place ? 1 : 0, in_place ? 0 : 1);
   for (int rank = 0; rank < scene.ranks; ++rank) {
     const Lowering& lowered = ranks[static_cast<std::size_t>(rank)];
     xml += format("  <gpu id=\"%d\" i_chunks=\"%d\" o_chunks=\"%d\" s_chunks=\"%d\">\n", rank,
-                  input_chunks(scene, rank, chunks) * scene.lanes,
-                  output_chunks(scene, rank, chunks) * scene.lanes, lowered.scratch_chunks());
+                  lowered.chunks_in('i'), lowered.chunks_in('o'), lowered.scratch_chunks());
     append(xml, lowered.program());
     xml += "  </gpu>\n";
   }

@@ -1,5 +1,8 @@
 #include "src/picture/paint.h"
 
+#include <algorithm>
+#include <cstddef>
+
 #include "src/base/error.h"
 #include "src/collective/operation.h"
 
@@ -16,6 +19,11 @@ int first_of(const RankSet& ranks, int count) {
     if (ranks.contains(rank)) return rank;
   }
   return 0;
+}
+
+// Of UTF-8: bytes that go on with one do not count.
+std::ptrdiff_t characters(const std::string& text) {
+  return std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; });
 }
 
 }  // namespace
@@ -74,7 +82,7 @@ void Paint::card(Svg& svg, const Box& box, const Content& content, bool is_kept)
            format(" class=\"%s\" stroke=\"%s\"", is_kept ? "kept" : "card", text_of(edge).c_str()));
   const std::string words = label(content);
   if (words.empty()) return;
-  const bool is_long = box.width < 30 && words.size() > 3;
+  const bool is_long = 7.2 * static_cast<double>(characters(words)) > box.width;
   svg.text({box.x + box.width / 2, box.y + label_height / 2 + (is_long ? 3 : 4)},
            format(" class=\"%s\" fill=\"%s\"", is_long ? "small" : "label",
                   text_of(ink_on(ground)).c_str()),

@@ -8,7 +8,8 @@ usage: msccl.py <catenary>              checks every algorithm that can be expor
 A chunk is the list of contributions in it, (rank, chunk of its input). Thread blocks run in any
 order that messages and dependences leave; that the outcome is the same in all of them is seen from
 this: of two operations of a rank that touch one place, one of them writing, one is known to come
-first. A connection holds two messages, as NCCL's do.
+first. A connection holds two messages, as NCCL's do. In place, input and output are one memory, which
+files call i or o and which is called m here.
 """
 import copy
 import sys
@@ -35,13 +36,14 @@ def need(condition, what):
 
 
 class Operation:
-    def __init__(self, rank, block, element):
+    def __init__(self, rank, block, element, in_place):
+        buffers = {"i": "m", "o": "m", "s": "s"} if in_place else {"i": "i", "o": "o", "s": "s"}
         self.rank, self.block = rank, block
         values = {name: int(element.get(name)) for name in NUMBERS}
         self.step, self.count = values["s"], values["cnt"]
         self.type = element.get("type")
-        self.src = (element.get("srcbuf"), values["srcoff"])
-        self.dst = (element.get("dstbuf"), values["dstoff"])
+        self.src = (buffers[element.get("srcbuf")], values["srcoff"])
+        self.dst = (buffers[element.get("dstbuf")], values["dstoff"])
         self.depends = (values["depid"], values["deps"])
         self.is_awaited = values["hasdep"] == 1
         need(self.type in TYPES, f"rank {rank}: no such type {self.type}")
@@ -62,7 +64,7 @@ class File:
         need(len(root.get("name")) <= 63, "the name is too long")
         self.collective = root.get("coll")
         self.ranks, self.chunks = int(root.get("ngpus")), int(root.get("nchunksperloop"))
-        need(root.get("inplace") == "0", "made for calls in place")
+        self.in_place = root.get("inplace") == "1"
         self.channels = int(root.get("nchannels"))
         self.gpus = list(root)
         need([int(gpu.get("id")) for gpu in self.gpus] == list(range(self.ranks)), "ranks are missing")
@@ -72,6 +74,10 @@ class File:
             for buffer, short in (("i", "allgather"), ("o", "reduce_scatter")):
                 times = self.ranks if self.collective == short else 1
                 need(size[buffer] in (0, self.chunks // times), "sizes contradict each other")
+        if self.in_place:
+            for size in self.sizes:
+                need((size["i"] == 0) != (size["o"] == 0), "two buffers in place")
+                size["m"] = size.pop("i") + size.pop("o")
         self.blocks = [self.read_blocks(rank, gpu) for rank, gpu in enumerate(self.gpus)]
 
     def read_blocks(self, rank, gpu):
@@ -85,7 +91,7 @@ class File:
                 need(peer < 0 or (way, peer, channel) not in peers,
                      f"rank {rank}: two blocks at one end of a connection")
                 peers.add((way, peer, channel))
-            operations = [Operation(rank, number, step) for step in element]
+            operations = [Operation(rank, number, step, self.in_place) for step in element]
             need([o.step for o in operations] == list(range(len(operations))),
                  f"rank {rank}: steps are missing")
             need(not any(o.type in SENDS and send < 0 or o.type in RECEIVES and recv < 0
@@ -145,10 +151,35 @@ def check_order(file, rank):
     need(len(before) == sum(len(steps) for steps, _ in left), f"rank {rank}: dependences in a circle")
 
 
-def run(file):
-    """What is in every rank's output in the end: {(rank, chunk): sorted contributions}."""
-    memory = [{("i", chunk): [(rank, chunk)] for chunk in range(file.sizes[rank]["i"])}
-              for rank in range(file.ranks)]
+def input_of(file, rank, root):
+    """(place, contributions) of what a rank has at the start."""
+    if not file.in_place:
+        for chunk in range(file.sizes[rank]["i"]):
+            yield ("i", chunk), [(rank, chunk)]
+        return
+    part = file.chunks // file.ranks
+    if file.collective == "allgather":
+        for chunk in range(part):
+            yield ("m", rank * part + chunk), [(rank, chunk)]
+    elif file.collective != "broadcast" or rank == root:
+        for chunk in range(file.chunks):
+            yield ("m", chunk), [(rank, chunk)]
+
+
+def outputs_of(file, rank, root):
+    """(place, number of the output chunk) of what a rank must have in the end."""
+    if file.collective == "reduce" and rank != root:
+        return []
+    first, chunks = 0, file.chunks
+    if file.collective == "reduce_scatter":
+        chunks //= file.ranks
+        first = rank * chunks if file.in_place else 0
+    return [(("m" if file.in_place else "o", first + chunk), chunk) for chunk in range(chunks)]
+
+
+def run(file, root):
+    """What is in every rank's memory in the end: for each place the contributions."""
+    memory = [dict(input_of(file, rank, root)) for rank in range(file.ranks)]
     links, at = {}, {}
     queue = [(rank, number) for rank in range(file.ranks) for number in range(len(file.blocks[rank]))]
 
@@ -211,12 +242,10 @@ def problem(element, root):
         file = File(element)
         for rank in range(file.ranks):
             check_order(file, rank)
-        memory = run(file)
+        memory = run(file, root)
         for rank in range(file.ranks):
-            has_output = file.collective != "reduce" or rank == root
-            need(file.sizes[rank]["o"] > 0 or not has_output, f"rank {rank} has no output")
-            for chunk in range(file.sizes[rank]["o"]):
-                found = sorted(memory[rank].get(("o", chunk), []))
+            for place, chunk in outputs_of(file, rank, root):
+                found = sorted(memory[rank].get(place, []))
                 need(found == expected(file, rank, chunk, root),
                      f"rank {rank}: output {chunk} holds {found}")
     except Wrong as wrong:
@@ -224,9 +253,9 @@ def problem(element, root):
     return ""
 
 
-def exported(program, collective, algorithm, ranks, root=0, lanes=1):
+def exported(program, collective, algorithm, ranks, root, lanes, in_place):
     text = command.run(program, "export", collective, algorithm, "--ranks", ranks, "--root", root,
-                       "--lanes", lanes, "--format", "msccl")
+                       "--lanes", lanes, "--format", "msccl", *["--in-place"] * in_place)
     return xml.etree.ElementTree.fromstring(text)
 
 
@@ -235,9 +264,12 @@ def check_all(program):
         if collective not in KNOWN:
             continue
         for ranks, root, lanes in ((1, 0, 1), (2, 1, 1), (3, 1, 2), (4, 0, 1), (5, 3, 1), (8, 2, 2)):
-            found = problem(exported(program, collective, algorithm, ranks, root, lanes), root)
-            if found:
-                yield f"{collective} {algorithm}, {ranks} ranks, root {root}, {lanes} lanes: {found}"
+            for in_place in {False, collective != "AlltoAll"}:
+                found = problem(
+                    exported(program, collective, algorithm, ranks, root, lanes, in_place), root)
+                if found:
+                    yield (f"{collective} {algorithm}, {ranks} ranks, root {root}, {lanes} lanes, "
+                           f"{'in' if in_place else 'out of'} place: {found}")
 
 
 def broken(element):
@@ -269,15 +301,17 @@ def broken(element):
 
 def self_test(program):
     mutants = 0
-    for collective, algorithm, root in (("AllReduce", "ring", 0), ("AllReduce", "direct", 0),
-                                        ("AllReduce", "one_shot", 0), ("Reduce", "chain", 1),
-                                        ("AlltoAll", "pairwise", 0)):
-        element = exported(program, collective, algorithm, 4, root)
+    for collective, algorithm, root, in_place in (
+            ("AllReduce", "ring", 0, False), ("AllReduce", "direct", 0, False),
+            ("AllReduce", "one_shot", 0, False), ("Reduce", "chain", 1, False),
+            ("AlltoAll", "pairwise", 0, False), ("AllReduce", "direct", 0, True),
+            ("AllGather", "ring", 0, True), ("ReduceScatter", "ring", 0, True)):
+        element = exported(program, collective, algorithm, 4, root, 1, in_place)
         for what, mutant in broken(element):
             mutants += 1
             if not problem(mutant, root):
                 yield f"went unnoticed in {algorithm} {collective}: {what}"
-    if mutants < 400:
+    if mutants < 700:
         yield f"only {mutants} broken files were tried"
 
 

@@ -59,8 +59,11 @@ TEST(Outputs, depend_on_nothing_but_the_schedule) {
 }
 
 TEST(Msccl, refuses_collectives_that_it_has_no_words_for) {
-  EXPECT_THROW(msccl_xml(scene_of(Collective::kGather, "direct", 4)), Error);
-  EXPECT_THROW(msccl_xml(scene_of(Collective::kSend, "direct", 4)), Error);
+  EXPECT_THROW(msccl_xml(scene_of(Collective::kGather, "direct", 4), MscclCalls::kOutOfPlace),
+               Error);
+  EXPECT_THROW(msccl_xml(scene_of(Collective::kSend, "direct", 4), MscclCalls::kOutOfPlace), Error);
+  EXPECT_THROW(msccl_xml(scene_of(Collective::kAllToAll, "direct", 4), MscclCalls::kInPlace),
+               Error);
 }
 
 TEST(Msccl, says_where_the_order_of_a_reduction_is_lost) {
@@ -72,16 +75,24 @@ TEST(Msccl, says_where_the_order_of_a_reduction_is_lost) {
   second.add({.src = input(0), .send_to = 0});
   second.add({.recv_from = 0, .src = input(0), .dst = output(0), .received_first = true});
   const std::string_view remark = "take the received side first";
-  EXPECT_EQ(count(msccl_xml(scene, {{first, second}}), remark), 1u);
+  EXPECT_EQ(count(msccl_xml(scene, MscclCalls::kOutOfPlace, {{first, second}}), remark), 1u);
   second.steps[1].received_first = false;
-  EXPECT_EQ(count(msccl_xml(scene, {{first, second}}), remark), 0u);
+  EXPECT_EQ(count(msccl_xml(scene, MscclCalls::kOutOfPlace, {{first, second}}), remark), 0u);
 }
 
 TEST(Msccl, says_where_the_runtime_has_no_room) {
-  EXPECT_EQ(count(msccl_xml(scene_of(Collective::kAllReduce, "ring", 128)), "Too large"), 0u);
-  EXPECT_EQ(count(msccl_xml(scene_of(Collective::kAllReduce, "ring", 129)), "Too large"), 1u);
-  EXPECT_EQ(count(msccl_xml(scene_of(Collective::kAllToAll, "direct", 33)), "Too large"), 0u);
-  EXPECT_EQ(count(msccl_xml(scene_of(Collective::kAllToAll, "direct", 34)), "Too large"), 1u);
+  EXPECT_EQ(count(msccl_xml(scene_of(Collective::kAllReduce, "ring", 128), MscclCalls::kOutOfPlace),
+                  "Too large"),
+            0u);
+  EXPECT_EQ(count(msccl_xml(scene_of(Collective::kAllReduce, "ring", 129), MscclCalls::kOutOfPlace),
+                  "Too large"),
+            1u);
+  EXPECT_EQ(count(msccl_xml(scene_of(Collective::kAllToAll, "direct", 33), MscclCalls::kOutOfPlace),
+                  "Too large"),
+            0u);
+  EXPECT_EQ(count(msccl_xml(scene_of(Collective::kAllToAll, "direct", 34), MscclCalls::kOutOfPlace),
+                  "Too large"),
+            1u);
 }
 
 TEST(Palette, has_a_colour_for_each_and_ink_that_shows) {
