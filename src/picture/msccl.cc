@@ -254,7 +254,7 @@ std::string msccl_xml(const Scene& scene, MscclCalls calls,
                       const std::vector<std::vector<Schedule>>& schedules) {
   const std::string collective(msccl_name(scene));
   const bool in_place = calls == MscclCalls::kInPlace;
-  if (in_place && scene.algorithm->collective == Collective::kAllToAll) {
+  if (in_place && is_exchange(scene)) {
     throw_error(ErrorCode::kInvalidArgument, "there is no AlltoAll in place");
   }
   std::vector<Lowering> ranks;

@@ -4,7 +4,6 @@
 #include <cstddef>
 
 #include "src/base/error.h"
-#include "src/collective/operation.h"
 
 namespace catenary {
 namespace {
@@ -32,9 +31,8 @@ Paint::Paint(const Timeline& timeline)
     : ranks_(timeline.scene.ranks),
       parts_(timeline.chunk_count()),
       combines_(combines(timeline.scene)),
-      colours_are_parts_(parts_ > 1 &&
-                         timeline.scene.algorithm->collective != Collective::kAllToAll),
-      labels_are_pairs_(timeline.scene.algorithm->collective == Collective::kAllToAll),
+      colours_are_parts_(parts_ > 1 && !is_exchange(timeline.scene)),
+      labels_are_pairs_(is_exchange(timeline.scene)),
       colours_(colours_are_parts_ ? parts_ : ranks_) {}
 
 Colour Paint::colour(const Content& content) const {

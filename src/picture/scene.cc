@@ -115,6 +115,10 @@ bool is_point_to_point(const Scene& scene) {
   return collective == Collective::kSend || collective == Collective::kRecv;
 }
 
+bool is_exchange(const Scene& scene) {
+  return scene.algorithm->collective == Collective::kAllToAll;
+}
+
 bool combines(const Scene& scene) { return reduces(scene.algorithm->collective); }
 
 }  // namespace catenary

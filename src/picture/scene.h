@@ -40,6 +40,9 @@ int output_chunks(const Scene& scene, int rank, int chunk_count);
 // Send or Recv.
 bool is_point_to_point(const Scene& scene);
 
+// Whether each pair of ranks has a part of its own.
+bool is_exchange(const Scene& scene);
+
 // Whether the results combine what all ranks give.
 bool combines(const Scene& scene);
 

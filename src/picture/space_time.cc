@@ -257,9 +257,8 @@ double SpaceTime::legend() {
     show(some, false);
     say("holds all");
   } else {
-    const bool has_pairs = scene_.algorithm->collective == Collective::kAllToAll;
     show(some, false);
-    say(has_pairs ? "a step; given by → for" : "a step");
+    say(is_exchange(scene_) ? "a step; given by → for" : "a step");
   }
   show(some, true);
   say("kept as a result");
