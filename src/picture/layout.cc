@@ -23,11 +23,18 @@ bool wraps(const Timeline& timeline) {
   return any && last > 2;
 }
 
-// How many rows messages pass for each step that there is room for.
-double crossings(const Timeline& timeline) {
-  double rows = 0;
-  for (const Message& message : timeline.messages) rows += std::abs(message.to - message.from);
-  return rows / (timeline.units * timeline.scene.ranks * timeline.scene.lanes);
+// Whether messages are few, or pass few of the steps that there is room for.
+bool are_few(const Timeline& timeline) {
+  constexpr std::size_t kFew = 120;
+  constexpr double kFewPassed = 2.5;
+  double passed = 0;
+  for (const Message& message : timeline.messages) {
+    const int units =
+        timeline.actions[message.receiver].start - timeline.actions[message.sender].start;
+    passed += std::max(std::abs(message.to - message.from), units);
+  }
+  const int room = timeline.units * timeline.scene.ranks * timeline.scene.lanes;
+  return timeline.messages.size() <= kFew || passed / room < kFewPassed;
 }
 
 }  // namespace
@@ -38,10 +45,11 @@ Layout::Layout(const Timeline& timeline)
       lanes_(timeline.scene.lanes),
       units_(timeline.units),
       has_ghosts_(wraps(timeline)) {
-  is_sparse_ = has_ghosts_ || crossings(timeline) < 2.5;
+  is_sparse_ = has_ghosts_ || are_few(timeline);
   const bool many = units_ > 40 || ranks_ > 40;
   const bool some = units_ > 20;
-  card_width_ = many ? 24 : some ? 28 : 36;
+  const double narrow = is_exchange(timeline.scene) ? 30 : 24;  // labels are pairs
+  card_width_ = many ? narrow : some ? std::max(narrow, 28.0) : 36;
   card_height_ = combines(timeline.scene) ? 26 : 20;
   // A short schedule gets wide gaps, so that arrows over many rows do not stand upright.
   const double gap = kCardsWidth / units_ - card_width_;
