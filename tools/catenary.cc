@@ -9,6 +9,8 @@ namespace catenary {
 namespace {
 
 constexpr Verb kVerbs[] = {
+    {"draw", "a space-time picture of a schedule, as SVG", run_draw},
+    {"export", "a schedule as a trace for Chrome or as a file for MSCCL", run_export},
     {"list", "the algorithms of each collective", run_list},
     {"verify", "proves algorithms for many numbers of ranks", run_verify},
 };

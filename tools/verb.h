@@ -13,6 +13,8 @@ struct Verb {
   int (*run)(int argc, char** argv);
 };
 
+int run_draw(int argc, char** argv);
+int run_export(int argc, char** argv);
 int run_list(int argc, char** argv);
 int run_verify(int argc, char** argv);
 

@@ -1,0 +1,38 @@
+// catenary draw: a space-time picture of a schedule.
+#include <cstdio>
+
+#include "src/base/error.h"
+#include "src/picture/space_time.h"
+#include "tools/scene_options.h"
+#include "tools/verb.h"
+
+namespace catenary {
+namespace {
+
+constexpr char kUsage[] =
+    "usage: catenary draw <collective> <algorithm> --ranks N [options]\n\n"
+    "Writes an SVG: time runs to the right, a rank is a row, a card is a step. The colour of a "
+    "card\n"
+    "is the part of the data in its hands, the strip at its foot whose contributions it holds.\n\n"
+    "  --ranks N    so many ranks\n"
+    "  --root R     of a collective with a root, 0 if not given; of Send and Recv who receives\n"
+    "  --box B      so many consecutive ranks share a machine\n"
+    "  --lanes L    so many parallel copies of the schedule, a panel each\n"
+    "  --out FILE   instead of standard output\n";
+
+}  // namespace
+
+int run_draw(int argc, char** argv) {
+  SceneOptions options;
+  if (!read_scene_options(argc, argv, options)) {
+    std::printf("%s", kUsage);
+    return 0;
+  }
+  if (!options.format.empty() || options.in_place) {
+    throw_error(ErrorCode::kInvalidUsage, "--format and --in-place are for catenary export");
+  }
+  write_out(options.out, space_time_svg(timeline_of(options.scene)));
+  return 0;
+}
+
+}  // namespace catenary

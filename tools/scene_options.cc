@@ -1,0 +1,108 @@
+#include "tools/scene_options.h"
+
+#include <getopt.h>
+
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#include "src/base/error.h"
+
+namespace catenary {
+namespace {
+
+constexpr int kMostRanks = 512;
+constexpr int kMostLanes = 64;
+
+// Without what people write differently: all_reduce, AllReduce and allreduce are one.
+std::string plain(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (c != '_' && c != '-') out += static_cast<char>(std::tolower(c));
+  }
+  return out;
+}
+
+const Algorithm& algorithm_of(std::string_view collective, std::string_view name) {
+  std::string known;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (plain(name_of(algorithm.collective)) != plain(collective)) continue;
+    if (plain(algorithm.name) == plain(name)) return algorithm;
+    known += (known.empty() ? "" : ", ") + std::string(algorithm.name);
+  }
+  if (known.empty()) {
+    throw_error(ErrorCode::kInvalidUsage, "there is no collective \"%s\": see catenary list",
+                std::string(collective).c_str());
+  }
+  throw_error(ErrorCode::kInvalidUsage, "%s has no algorithm \"%s\"; it has %s",
+              std::string(collective).c_str(), std::string(name).c_str(), known.c_str());
+}
+
+int number_of(const char* option, const char* text, int least, int most) {
+  char* end = nullptr;
+  errno = 0;
+  const long value = std::strtol(text, &end, 10);
+  if (errno != 0 || end == text || *end != '\0' || value < least || value > most) {
+    throw_error(ErrorCode::kInvalidUsage, "--%s wants a number from %d to %d, not \"%s\"", option,
+                least, most, text);
+  }
+  return static_cast<int>(value);
+}
+
+constexpr option kOptions[] = {{"ranks", required_argument, nullptr, 'n'},
+                               {"root", required_argument, nullptr, 'r'},
+                               {"box", required_argument, nullptr, 'b'},
+                               {"lanes", required_argument, nullptr, 'l'},
+                               {"format", required_argument, nullptr, 'f'},
+                               {"in-place", no_argument, nullptr, 'i'},
+                               {"out", required_argument, nullptr, 'o'},
+                               {"help", no_argument, nullptr, 'h'},
+                               {nullptr, 0, nullptr, 0}};
+
+}  // namespace
+
+bool read_scene_options(int argc, char** argv, SceneOptions& options) {
+  Scene& scene = options.scene;
+  scene.ranks = 0;
+  for (int found = 0; (found = getopt_long(argc, argv, "", kOptions, nullptr)) != -1;) {
+    switch (found) {
+      case 'n': scene.ranks = number_of("ranks", optarg, 1, kMostRanks); break;
+      case 'r': scene.root = number_of("root", optarg, 0, kMostRanks - 1); break;
+      case 'b': scene.box = number_of("box", optarg, 1, kMostRanks); break;
+      case 'l': scene.lanes = number_of("lanes", optarg, 1, kMostLanes); break;
+      case 'f': options.format = optarg; break;
+      case 'i': options.in_place = true; break;
+      case 'o': options.out = optarg; break;
+      case 'h': return false;
+      default: throw_error(ErrorCode::kInvalidUsage, "see catenary %s --help", argv[0]);
+    }
+  }
+  if (argc - optind != 2) {
+    throw_error(ErrorCode::kInvalidUsage,
+                "%s wants a collective and an algorithm: see catenary list", argv[0]);
+  }
+  if (scene.ranks == 0) throw_error(ErrorCode::kInvalidUsage, "--ranks is missing");
+  scene.algorithm = &algorithm_of(argv[optind], argv[optind + 1]);
+  return true;
+}
+
+void write_out(const std::string& file, const std::string& text) {
+  if (file.empty()) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
+        std::fflush(stdout) != 0) {
+      throw_system_error("cannot write to standard output", errno);
+    }
+    return;
+  }
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(std::fopen(file.c_str(), "w"), std::fclose);
+  if (out == nullptr) throw_system_error("cannot write " + file, errno);
+  if (std::fwrite(text.data(), 1, text.size(), out.get()) != text.size() ||
+      std::fclose(out.release()) != 0) {
+    throw_system_error("cannot write " + file, errno);
+  }
+}
+
+}  // namespace catenary

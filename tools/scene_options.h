@@ -1,0 +1,24 @@
+// The arguments that `catenary draw` and `catenary export` share: which schedule, and where to.
+#pragma once
+
+#include <string>
+
+#include "src/picture/scene.h"
+
+namespace catenary {
+
+struct SceneOptions {
+  Scene scene;
+  std::string format;  // of `export`, as is the next
+  bool in_place = false;
+  std::string out;  // a file; empty for standard output
+};
+
+// Reads <collective> <algorithm> and options. Throws Error(kInvalidUsage) for what cannot be, with
+// the remedy. Returns false if help was asked for.
+bool read_scene_options(int argc, char** argv, SceneOptions& options);
+
+// Writes all of `text` to the file of that name, or to standard output; throws Error(kSystem).
+void write_out(const std::string& file, const std::string& text);
+
+}  // namespace catenary
