@@ -17,7 +17,9 @@ constexpr char kUsage[] =
     "  --ranks N    so many ranks\n"
     "  --root R     of a collective with a root, 0 if not given; of Send and Recv who receives\n"
     "  --box B      so many consecutive ranks share a machine\n"
-    "  --lanes L    so many parallel copies of the schedule, a panel each\n"
+    "  --lanes L    so many parallel copies of the schedule, a panel each, instead of what it is "
+    "for\n"
+    "  --window W   so many messages a link holds, 1 if not given: some schedules send ahead\n"
     "  --out FILE   instead of standard output\n";
 
 }  // namespace

@@ -19,7 +19,8 @@ constexpr char kUsage[] =
     "  --ranks N         so many ranks\n"
     "  --root R          of a collective with a root, 0 if not given\n"
     "  --box B           so many consecutive ranks share a machine\n"
-    "  --lanes L         so many parallel copies of the schedule\n"
+    "  --lanes L         so many parallel copies of the schedule, instead of what it is made for\n"
+    "  --window W        so many messages a link holds, 1 if not given: some schedules send ahead\n"
     "  --out FILE        instead of standard output\n";
 
 }  // namespace

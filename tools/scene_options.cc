@@ -52,27 +52,26 @@ int number_of(const char* option, const char* text, int least, int most) {
   return static_cast<int>(value);
 }
 
-constexpr option kOptions[] = {{"ranks", required_argument, nullptr, 'n'},
-                               {"root", required_argument, nullptr, 'r'},
-                               {"box", required_argument, nullptr, 'b'},
-                               {"lanes", required_argument, nullptr, 'l'},
-                               {"format", required_argument, nullptr, 'f'},
-                               {"in-place", no_argument, nullptr, 'i'},
-                               {"out", required_argument, nullptr, 'o'},
-                               {"help", no_argument, nullptr, 'h'},
-                               {nullptr, 0, nullptr, 0}};
+constexpr option kOptions[] = {
+    {"ranks", required_argument, nullptr, 'n'},  {"root", required_argument, nullptr, 'r'},
+    {"box", required_argument, nullptr, 'b'},    {"lanes", required_argument, nullptr, 'l'},
+    {"window", required_argument, nullptr, 'w'}, {"format", required_argument, nullptr, 'f'},
+    {"in-place", no_argument, nullptr, 'i'},     {"out", required_argument, nullptr, 'o'},
+    {"help", no_argument, nullptr, 'h'},         {nullptr, 0, nullptr, 0}};
 
 }  // namespace
 
 bool read_scene_options(int argc, char** argv, SceneOptions& options) {
   Scene& scene = options.scene;
   scene.ranks = 0;
+  scene.lanes = 0;
   for (int found = 0; (found = getopt_long(argc, argv, "", kOptions, nullptr)) != -1;) {
     switch (found) {
       case 'n': scene.ranks = number_of("ranks", optarg, 1, kMostRanks); break;
       case 'r': scene.root = number_of("root", optarg, 0, kMostRanks - 1); break;
       case 'b': scene.box = number_of("box", optarg, 1, kMostRanks); break;
       case 'l': scene.lanes = number_of("lanes", optarg, 1, kMostLanes); break;
+      case 'w': scene.window = number_of("window", optarg, 1, kMostRanks); break;
       case 'f': options.format = optarg; break;
       case 'i': options.in_place = true; break;
       case 'o': options.out = optarg; break;
@@ -86,6 +85,7 @@ bool read_scene_options(int argc, char** argv, SceneOptions& options) {
   }
   if (scene.ranks == 0) throw_error(ErrorCode::kInvalidUsage, "--ranks is missing");
   scene.algorithm = &algorithm_of(argv[optind], argv[optind + 1]);
+  if (scene.lanes == 0) scene.lanes = scene.algorithm->lanes;
   return true;
 }
 

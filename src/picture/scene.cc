@@ -71,6 +71,10 @@ std::vector<std::vector<Schedule>> schedules_of(const Scene& scene) {
     throw_error(ErrorCode::kInvalidArgument, "boxes of %d ranks do not divide %d ranks", scene.box,
                 scene.ranks);
   }
+  if (!scene.algorithm->runs_on({.ranks = scene.ranks, .root = scene.root, .box = scene.box})) {
+    throw_error(ErrorCode::kInvalidArgument, "%s does not run on %d ranks in boxes of %d",
+                name_of(scene).c_str(), scene.ranks, scene.box);
+  }
   std::vector<std::vector<Schedule>> schedules(static_cast<std::size_t>(scene.lanes));
   for (int lane = 0; lane < scene.lanes; ++lane) {
     std::vector<Schedule>& ranks = schedules[static_cast<std::size_t>(lane)];
@@ -83,7 +87,8 @@ std::vector<std::vector<Schedule>> schedules_of(const Scene& scene) {
                                                      .ranks = scene.ranks,
                                                      .root = scene.root,
                                                      .box = scene.box,
-                                                     .lane = lane}));
+                                                     .lane = lane,
+                                                     .window = scene.window}));
     }
   }
   return schedules;

@@ -18,10 +18,11 @@ struct Scene {
   int root = 0;  // of Send and Recv: who receives; rank 0 sends
   int box = 1;
   int lanes = 1;
+  int window = 1;  // see Place
 };
 
 // [lane][rank]. Throws Error(kInvalidArgument) for a scene that cannot be: a root that is no rank,
-// boxes that do not divide the ranks.
+// boxes that do not divide the ranks, ranks that the algorithm does not run on.
 std::vector<std::vector<Schedule>> schedules_of(const Scene& scene);
 
 // "ring AllReduce"

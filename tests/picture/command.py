@@ -10,6 +10,15 @@ def run(program, *arguments):
     return done.stdout
 
 
+def runs_on(program, collective, algorithm, ranks, box):
+    """Whether the algorithm runs on so many ranks in such boxes."""
+    done = subprocess.run([program, "draw", collective, algorithm, "--ranks", str(ranks), "--box",
+                           str(box)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0 and "does not run on" not in done.stderr:
+        raise SystemExit(done.stderr)
+    return done.returncode == 0
+
+
 def algorithms(program):
     """(collective, algorithm) of all there are."""
     for line in run(program, "list").splitlines():

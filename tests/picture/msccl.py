@@ -253,9 +253,9 @@ def problem(element, root):
     return ""
 
 
-def exported(program, collective, algorithm, ranks, root, lanes, in_place):
+def exported(program, collective, algorithm, ranks, root, lanes, in_place, box=1):
     text = command.run(program, "export", collective, algorithm, "--ranks", ranks, "--root", root,
-                       "--lanes", lanes, "--format", "msccl", *["--in-place"] * in_place)
+                       "--box", box, "--lanes", lanes, "--format", "msccl", *["--in-place"] * in_place)
     return xml.etree.ElementTree.fromstring(text)
 
 
@@ -263,13 +263,16 @@ def check_all(program):
     for collective, algorithm in command.algorithms(program):
         if collective not in KNOWN:
             continue
-        for ranks, root, lanes in ((1, 0, 1), (2, 1, 1), (3, 1, 2), (4, 0, 1), (5, 3, 1), (8, 2, 2)):
+        for ranks, root, lanes, box in ((1, 0, 1, 1), (2, 1, 1, 1), (3, 1, 2, 1), (4, 0, 1, 1),
+                                        (5, 3, 1, 1), (8, 2, 2, 1), (4, 3, 1, 2), (12, 5, 2, 4)):
+            if not command.runs_on(program, collective, algorithm, ranks, box):
+                continue
             for in_place in {False, collective != "AlltoAll"}:
-                found = problem(
-                    exported(program, collective, algorithm, ranks, root, lanes, in_place), root)
+                found = problem(exported(program, collective, algorithm, ranks, root, lanes,
+                                         in_place, box), root)
                 if found:
                     yield (f"{collective} {algorithm}, {ranks} ranks, root {root}, {lanes} lanes, "
-                           f"{'in' if in_place else 'out of'} place: {found}")
+                           f"boxes of {box}, {'in' if in_place else 'out of'} place: {found}")
 
 
 def broken(element):

@@ -95,7 +95,11 @@ def outputs(program, *arguments):
 
 def check_all(program):
     for collective, algorithm in command.algorithms(program):
-        for options in ((1,), (2,), (4, "--root", 1), (8, "--box", 4, "--lanes", 2), (16, "--lanes", 2), (17,)):
+        for options in ((1,), (2,), (4, "--root", 1), (8, "--box", 4, "--lanes", 2), (16, "--lanes", 2),
+                        (16, "--box", 4), (17,)):
+            ranks, box = options[0], options[options.index("--box") + 1] if "--box" in options else 1
+            if not command.runs_on(program, collective, algorithm, ranks, box):
+                continue
             arguments = (collective, algorithm, "--ranks", *options)
             picture, trace = outputs(program, *arguments)
             for problem in [*svg_problems(picture), *trace_problems(trace)]:

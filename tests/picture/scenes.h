@@ -22,8 +22,12 @@ inline std::vector<Scene> all_scenes(const std::vector<int>& rank_counts) {
   std::vector<Scene> scenes;
   for (const Algorithm& algorithm : algorithms()) {
     for (const int ranks : rank_counts) {
-      scenes.push_back({.algorithm = &algorithm, .ranks = ranks, .root = ranks / 2});
-      scenes.push_back({.algorithm = &algorithm, .ranks = ranks, .root = 0, .box = 1, .lanes = 2});
+      const bool in_boxes = algorithm.runs_on({.ranks = ranks, .box = 2}) && ranks % 2 == 0;
+      const int box = in_boxes ? 2 : 1;
+      if (!algorithm.runs_on({.ranks = ranks, .box = box})) continue;
+      scenes.push_back({.algorithm = &algorithm, .ranks = ranks, .root = ranks / 2, .box = box});
+      scenes.push_back(
+          {.algorithm = &algorithm, .ranks = ranks, .box = box, .lanes = 2, .window = 4});
     }
   }
   return scenes;
