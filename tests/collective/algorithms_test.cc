@@ -17,6 +17,9 @@
 namespace catenary {
 namespace {
 
+// Up to here every root and every cut; above, those most likely to differ.
+constexpr int kThorough = 17;
+
 std::vector<int> rank_counts() {
   std::vector<int> counts;
   for (int nranks = 1; nranks <= 33; ++nranks) counts.push_back(nranks);
@@ -26,7 +29,7 @@ std::vector<int> rank_counts() {
 
 std::vector<int> roots_of(Collective collective, int nranks) {
   if (!has_root(collective)) return {0};
-  if (nranks > 33) return {0, 1, nranks / 2, nranks - 1};
+  if (nranks > kThorough) return {0, 1, nranks / 2, nranks - 1};
   std::vector<int> roots;
   for (int root = 0; root < nranks; ++root) roots.push_back(root);
   return roots;
@@ -49,18 +52,24 @@ std::string describe(const Algorithm& algorithm, const ScheduleCase& which) {
 
 // How the elements are cut: fewer than chunks; whole and partial passes of one slice; of several;
 // and messages short enough to send some of them ahead.
-std::vector<std::pair<std::uint32_t, std::size_t>> cuts_for(std::size_t chunks, bool sends_ahead) {
-  std::vector<std::pair<std::uint32_t, std::size_t>> cuts = {
-      {2, 1}, {2, 2 * chunks + 1}, {3, 3 * chunks + 2}, {4, 7 * chunks - 1}};
-  if (sends_ahead) cuts.insert(cuts.end(), {{4, chunks}, {9, chunks}});
+std::vector<std::pair<std::uint32_t, std::size_t>> cuts_for(int nranks, std::size_t chunks,
+                                                            bool sends_ahead) {
+  std::vector<std::pair<std::uint32_t, std::size_t>> cuts;
+  if (nranks > kThorough) {
+    cuts = {{2, chunks + 1}, {4, 4 * chunks - 1}};
+  } else {
+    cuts = {{2, 1}, {2, 2 * chunks + 1}, {3, 3 * chunks + 2}, {4, 7 * chunks - 1}};
+    if (sends_ahead) cuts.emplace_back(4, chunks);
+  }
+  if (sends_ahead) cuts.emplace_back(9, chunks);
   return cuts;
 }
 
 void expect_right(const Algorithm& algorithm, ScheduleCase which) {
   const int chunks = algorithm.chunks({.ranks = which.nranks, .box = which.box});
   const bool parts = holds_part_per_rank(which.collective);
-  for (const auto& [slots, count] :
-       cuts_for(parts ? 1 : static_cast<std::size_t>(chunks), algorithm.sends_ahead)) {
+  for (const auto& [slots, count] : cuts_for(
+           which.nranks, parts ? 1 : static_cast<std::size_t>(chunks), algorithm.sends_ahead)) {
     which.slots = slots;
     which.count = count;
     const auto schedules = schedules_of(algorithm, which);

@@ -17,14 +17,21 @@ constexpr int kRanks = 5;
 
 // An odd number of ranks, or an even one in boxes for an algorithm that wants some.
 ScheduleCase case_of(const Algorithm& algorithm) {
-  const bool wants_boxes = !algorithm.runs_on({.ranks = kRanks});
-  return {.collective = algorithm.collective,
-          .nranks = wants_boxes ? kRanks + 1 : kRanks,
-          .root = 1,
-          .receiver = 3,
-          .count = 2 * kRanks,
-          .slots = 3,
-          .box = wants_boxes ? (kRanks + 1) / 2 : 1};
+  ScheduleCase which{
+      .collective = algorithm.collective, .nranks = kRanks, .root = 1, .receiver = 3, .slots = 3};
+  if (!algorithm.runs_on({.ranks = kRanks})) {
+    which.nranks = kRanks + 1;
+    which.box = which.nranks / 2;
+  }
+  const int chunks = algorithm.chunks({.ranks = which.nranks, .box = which.box});
+  which.count = 2 * static_cast<std::size_t>(std::max(kRanks, chunks));
+  return which;
+}
+
+// Keeping what one has is no mistake.
+bool only_keeps(const Step& step) {
+  return step.recv_from == kNobody && step.send_to == kNobody &&
+         step.dst.buffer == Buffer::kScratch;
 }
 
 class Broken : public testing::TestWithParam<Algorithm> {
@@ -61,6 +68,7 @@ TEST_P(Broken, a_dropped_step_is_caught) {
 TEST_P(Broken, a_step_done_twice_is_caught) {
   expect_caught([](Schedule& schedule, std::size_t step) {
     const Step copy = schedule.steps[step];
+    if (only_keeps(copy)) return false;
     schedule.steps.insert(schedule.steps.begin() + static_cast<std::ptrdiff_t>(step), copy);
     return true;
   });
