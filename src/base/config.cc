@@ -59,8 +59,12 @@ const std::vector<Variable>& variables() {
           "the rank that it waits for, counts as disagreement, an error on all ranks; a peer that "
           "is late is logged. 0: never. What can be proved is told at once."),
       text("CATENARY_ALGO", &Config::algorithm,
-           "Forces one algorithm by its name (ring, chain, direct, one_shot, pairwise) where a "
-           "collective has it. Empty: by size."),
+           "Forces one algorithm by its name (ring, tree, hier_direct_ring; `catenary list` knows "
+           "all) where a collective has it and it can run. Empty: by size."),
+      number(
+          "CATENARY_BOX", &Config::box, 0, 1 << 20,
+          "Algorithms of two levels take so many consecutive ranks for one machine, if all ranks "
+          "say the same and they divide the ranks. 0: those that share memory."),
       text("CATENARY_TRANSPORTS", &Config::transports,
            "The transports that may be used, separated by commas. Empty: all that work here."),
       number("NCCL_SHM_DISABLE", &Config::shm_disable, 0, 1,

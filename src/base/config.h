@@ -29,6 +29,7 @@ struct Config {
   std::int64_t comm_blocking = -1;  // NCCL_COMM_BLOCKING
   std::int64_t stall_report_s = 5;  // CATENARY_STALL_TIMEOUT
   std::string algorithm = "";       // CATENARY_ALGO
+  std::int64_t box = 0;             // CATENARY_BOX
   // Transports.
   std::string transports = "";      // CATENARY_TRANSPORTS
   std::int64_t shm_disable = 0;     // NCCL_SHM_DISABLE

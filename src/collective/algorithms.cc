@@ -2,8 +2,39 @@
 
 #include <algorithm>
 
+#include "src/collective/hierarchical.h"
+
 namespace catenary {
 namespace {
+
+// hier_<inside>_<across>.
+template <StepsOf kScatter, StepsOf kAcross, ChunksOf kChunks, StepsOf kGather>
+constexpr Algorithm all_reduce_in_boxes(std::string_view name, int lanes = 1,
+                                        bool sends_ahead = false) {
+  return {name,
+          Collective::kAllReduce,
+          hierarchical<hierarchical_all_reduce, kScatter, kAcross, kChunks, kGather>,
+          shard_chunks<kChunks>,
+          lanes,
+          sends_ahead,
+          in_boxes};
+}
+template <StepsOf kAcross, StepsOf kGather>
+constexpr Algorithm broadcast_in_boxes(std::string_view name) {
+  return {name,
+          Collective::kBroadcast,
+          hierarchical<hierarchical_broadcast, direct_scatter, kAcross, one_chunk, kGather>,
+          shard_chunks<one_chunk>,
+          1,
+          false,
+          in_boxes};
+}
+template <Steps (*kCollective)(Place, PartStages), StepsOf kInside, StepsOf kAcross>
+constexpr Algorithm parts_in_boxes(std::string_view name, Collective collective,
+                                   bool sends_ahead = false) {
+  return {name,        collective, hierarchical<kCollective, kInside, kAcross>, chunk_per_rank, 1,
+          sends_ahead, in_boxes};
+}
 
 constexpr Algorithm kAlgorithms[] = {
     {"ring", Collective::kAllReduce, ring_all_reduce, chunk_per_rank},
@@ -15,11 +46,26 @@ constexpr Algorithm kAlgorithms[] = {
     {"recursive_doubling", Collective::kAllReduce, recursive_doubling_all_reduce, one_chunk},
     {"halving_doubling", Collective::kAllReduce, halving_doubling_all_reduce, chunk_per_corner, 1,
      true},
+    all_reduce_in_boxes<direct_reduce_scatter, ring_all_reduce, chunk_per_rank, direct_all_gather>(
+        "hier_direct_ring"),
+    all_reduce_in_boxes<direct_reduce_scatter, tree_all_reduce, one_chunk, direct_all_gather>(
+        "hier_direct_tree"),
+    all_reduce_in_boxes<direct_reduce_scatter, double_tree_all_reduce, tree_chunks,
+                        direct_all_gather>("hier_direct_double_tree", 2),
+    all_reduce_in_boxes<direct_reduce_scatter, halving_doubling_all_reduce, chunk_per_corner,
+                        direct_all_gather>("hier_direct_halving_doubling", 1, true),
+    all_reduce_in_boxes<ring_reduce_scatter, ring_all_reduce, chunk_per_rank, ring_all_gather>(
+        "hier_ring_ring"),
+    all_reduce_in_boxes<ring_reduce_scatter, tree_all_reduce, one_chunk, ring_all_gather>(
+        "hier_ring_tree"),
     {"chain", Collective::kBroadcast, chain_broadcast, one_chunk},
     {"direct", Collective::kBroadcast, direct_broadcast, one_chunk},
     {"tree", Collective::kBroadcast, tree_broadcast, one_chunk},
     {"knomial4", Collective::kBroadcast, knomial4_broadcast, one_chunk},
     {"double_tree", Collective::kBroadcast, double_tree_broadcast, tree_chunks, 2},
+    broadcast_in_boxes<chain_broadcast, direct_all_gather>("hier_direct_chain"),
+    broadcast_in_boxes<tree_broadcast, direct_all_gather>("hier_direct_tree"),
+    broadcast_in_boxes<chain_broadcast, ring_all_gather>("hier_ring_chain"),
     {"chain", Collective::kReduce, chain_reduce, one_chunk},
     {"direct", Collective::kReduce, direct_reduce, one_chunk},
     {"tree", Collective::kReduce, tree_reduce, one_chunk},
@@ -31,14 +77,30 @@ constexpr Algorithm kAlgorithms[] = {
      true},
     {"bruck", Collective::kAllGather, bruck_all_gather, chunk_per_rank, 1, true},
     {"pat", Collective::kAllGather, pat_all_gather, chunk_per_rank, 1, true},
+    parts_in_boxes<hierarchical_all_gather, direct_all_gather, ring_all_gather>(
+        "hier_direct_ring", Collective::kAllGather),
+    parts_in_boxes<hierarchical_all_gather, direct_all_gather, pat_all_gather>(
+        "hier_direct_pat", Collective::kAllGather, true),
+    parts_in_boxes<hierarchical_all_gather, ring_all_gather, ring_all_gather>(
+        "hier_ring_ring", Collective::kAllGather),
     {"ring", Collective::kReduceScatter, ring_reduce_scatter, chunk_per_rank},
     {"direct", Collective::kReduceScatter, direct_reduce_scatter, chunk_per_rank},
     {"recursive_halving", Collective::kReduceScatter, recursive_halving_reduce_scatter,
      chunk_per_rank, 1, true},
     {"pat", Collective::kReduceScatter, pat_reduce_scatter, chunk_per_rank, 1, true},
+    parts_in_boxes<hierarchical_reduce_scatter, direct_reduce_scatter, ring_reduce_scatter>(
+        "hier_direct_ring", Collective::kReduceScatter),
+    parts_in_boxes<hierarchical_reduce_scatter, direct_reduce_scatter, pat_reduce_scatter>(
+        "hier_direct_pat", Collective::kReduceScatter, true),
+    parts_in_boxes<hierarchical_reduce_scatter, ring_reduce_scatter, ring_reduce_scatter>(
+        "hier_ring_ring", Collective::kReduceScatter),
     {"pairwise", Collective::kAllToAll, pairwise_all_to_all, chunk_per_rank},
     {"direct", Collective::kAllToAll, direct_all_to_all, chunk_per_rank},
     {"bruck", Collective::kAllToAll, bruck_all_to_all, chunk_per_rank, 1, true},
+    parts_in_boxes<hierarchical_all_to_all, direct_all_to_all, pairwise_all_to_all>(
+        "hier_direct_pairwise", Collective::kAllToAll),
+    parts_in_boxes<hierarchical_all_to_all, direct_all_to_all, bruck_all_to_all>(
+        "hier_direct_bruck", Collective::kAllToAll, true),
     {"direct", Collective::kGather, direct_gather, chunk_per_rank},
     {"tree", Collective::kGather, tree_gather, chunk_per_rank},
     {"direct", Collective::kScatter, direct_scatter, chunk_per_rank},

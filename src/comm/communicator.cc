@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "src/base/log.h"
+#include "src/collective/box.h"
 #include "src/device/event.h"
 #include "src/device/process_life.h"
 #include "src/topology/machine.h"
@@ -39,9 +40,28 @@ TransportContext transport_context(const Membership& membership, std::size_t sli
   return context;
 }
 
+// The ranks that share memory with this one, as proved by attaching; or as the user says.
+LocalRun local_run(const LinkTable& links, int rank, int nranks, const Config& config) {
+  if (config.box > 0) {
+    const int box = static_cast<int>(config.box);
+    return {rank / box * box, box};
+  }
+  LocalRun run{rank, 0};
+  int last = rank;
+  for (int peer = 0; peer < nranks; ++peer) {
+    if (!links.transport_of(peer).shares_memory()) continue;
+    run.first = std::min(run.first, peer);
+    last = std::max(last, peer);
+  }
+  const bool is_whole = last - run.first + 1 == links.local_ranks();
+  run.count = is_whole ? links.local_ranks() : 0;
+  return run;
+}
+
 // What every rank publishes about itself.
 struct RankFacts {
   MachineFacts machine;
+  LocalRun run;
   std::uint64_t slice_bytes;
   std::uint64_t slots;
 };
@@ -52,6 +72,7 @@ MachineFacts agree_on_facts(Membership& membership, const RankFacts& mine, const
   Bytes blob(sizeof mine);
   std::memcpy(blob.data(), &mine, sizeof mine);
   MachineFacts worst = mine.machine;
+  std::vector<LocalRun> runs;
   const std::vector<Bytes> all = membership.all_gather(blob, wait);
   for (std::size_t peer = 0; peer < all.size(); ++peer) {
     RankFacts theirs;
@@ -70,7 +91,9 @@ MachineFacts agree_on_facts(Membership& membership, const RankFacts& mine, const
     }
     worst.local_ranks = std::max(worst.local_ranks, theirs.machine.local_ranks);
     worst.cores = std::min(worst.cores, theirs.machine.cores);
+    runs.push_back(theirs.run);
   }
+  worst.box = box_of(runs);
   return worst;
 }
 
@@ -115,10 +138,13 @@ void Communicator::meet(const UniqueId& id, const TransportFactory& transports) 
   auto links = std::make_unique<LinkTable>(transports(context), *membership, wait);
   const MachineFacts machine = agree_on_facts(*membership,
                                               {{links->local_ranks(), usable_cores()},
+                                               local_run(*links, rank_, nranks_, config_),
                                                slice_bytes_,
                                                static_cast<std::uint64_t>(config_.slots)},
                                               wait);
   device_.wait_policy_note_ranks(links->local_ranks());
+  log_info(Subsystem::kInit, device_.ordinal(),
+           format("[Rank %d] %d ranks in boxes of %d", rank_, nranks_, machine.box));
 
   const std::lock_guard lock(issue_mutex_);
   plans_ = std::make_unique<PlanCache>(

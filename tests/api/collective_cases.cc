@@ -149,6 +149,7 @@ struct OtherCase {
   std::function<double(std::size_t part, std::size_t index)> expected;
   std::size_t own_part_in_receive;  // where the input lies in place, if it may and this rank can
   bool may_be_in_place = true;
+  int op = ncclSum;  // for the label
 };
 
 constexpr std::size_t kNotInPlace = static_cast<std::size_t>(-1);
@@ -162,7 +163,7 @@ void other_case(const OtherCase& test, int rank, int nranks, TestStream& stream,
                 ncclDataType_t type, std::size_t count, bool wants_in_place) {
   if (wants_in_place && !test.may_be_in_place) return;
   const bool in_place = wants_in_place && test.own_part_in_receive != kNotInPlace;
-  const std::string what = label(test.name, nranks, type, 0, count, in_place);
+  const std::string what = label(test.name, nranks, type, test.op, count, in_place);
   Buffer send(type, count * test.sent_parts);
   Buffer received(type, count * test.received_parts);
   Buffer expected(type, count * test.received_parts);
@@ -178,6 +179,60 @@ void other_case(const OtherCase& test, int rank, int nranks, TestStream& stream,
   require_success(test.call(from, received.at(0), count, type, stream), what);
   stream.finish(what);
   require_equal(received, expected, what);
+}
+
+// What ranks give in part `part`, reduced.
+double reduced_parts(int nranks, std::size_t part, std::size_t index, int op, bool is_float) {
+  double sum = 0;
+  for (int peer = 0; peer < nranks; ++peer) {
+    sum += part_value(peer, part, index) * (op == kPreMulSum ? peer % 2 + 1 : 1);
+  }
+  if (op != ncclAvg) return sum;
+  return is_float ? sum / nranks : static_cast<double>(static_cast<int>(sum) / nranks);
+}
+
+// Those that reduce, with the operations that treat inputs or results in a way of their own.
+std::vector<OtherCase> scaled_cases(int rank, int nranks, ncclComm_t comm, int root, int op,
+                                    ncclDataType_t type) {
+  const auto n = static_cast<std::size_t>(nranks);
+  const auto r = static_cast<std::size_t>(rank);
+  const bool at_root = rank == root;
+  const auto reduced = [=](std::size_t part, std::size_t i) {
+    return reduced_parts(nranks, part, i, op, is_float(type));
+  };
+  return {{"ReduceScatter", n, 1,
+           [=](auto s, auto d, auto c, auto t, auto st) {
+             const Op reduction(op, rank, t, comm);
+             return ncclReduceScatter(s, d, c, t, reduction.value, comm, st);
+           },
+           [=](std::size_t, std::size_t i) { return reduced(r, i); }, kNotInPlace, false, op},
+          {"Reduce", 1, at_root ? 1u : 0u,
+           [=](auto s, auto d, auto c, auto t, auto st) {
+             const Op reduction(op, rank, t, comm);
+             return ncclReduce(s, d, c, t, reduction.value, root, comm, st);
+           },
+           [=](std::size_t, std::size_t i) { return reduced(0, i); }, at_root ? 0 : kNotInPlace,
+           true, op}};
+}
+
+// The result replaces the rank's own part of what it gives, and nothing else.
+void reduce_scatter_in_place(int rank, int nranks, ncclComm_t comm, TestStream& stream,
+                             ncclDataType_t type, std::size_t count) {
+  const std::string what = label("ReduceScatter", nranks, type, ncclSum, count, true);
+  const auto n = static_cast<std::size_t>(nranks);
+  const auto r = static_cast<std::size_t>(rank);
+  Buffer data(type, count * n);
+  Buffer expected(type, count);
+  for (std::size_t part = 0; part < n; ++part) {
+    data.fill(part * count, count, [&](std::size_t i) { return part_value(rank, part, i); });
+  }
+  expected.fill(0, count, [&](std::size_t i) {
+    return reduced_parts(nranks, r, i, ncclSum, is_float(type));
+  });
+  require_success(
+      ncclReduceScatter(data.at(0), data.at(r * count), count, type, ncclSum, comm, stream), what);
+  stream.finish(what);
+  require(std::memcmp(data.at(r * count), expected.at(0), count * element_bytes(type)) == 0, what);
 }
 
 std::vector<OtherCase> other_cases(int rank, int nranks, ncclComm_t comm, int root) {
@@ -253,6 +308,26 @@ void check_other_collectives(int rank, int nranks, ncclComm_t comm,
         for (const bool in_place : {false, true}) {
           other_case(test, rank, nranks, stream, static_cast<ncclDataType_t>(type), count,
                      in_place);
+        }
+      }
+    }
+  }
+}
+
+void check_scaled_reductions(int rank, int nranks, ncclComm_t comm,
+                             const std::vector<std::size_t>& counts) {
+  TestStream stream;
+  const int root = nranks - 1;
+  for (int t = 0; t < ncclNumTypes; ++t) {
+    const auto type = static_cast<ncclDataType_t>(t);
+    for (const std::size_t count : counts) {
+      reduce_scatter_in_place(rank, nranks, comm, stream, type, count);
+      for (const int op : {static_cast<int>(ncclAvg), kPreMulSum}) {
+        if (!is_exact(nranks, type, op)) continue;
+        for (const OtherCase& test : scaled_cases(rank, nranks, comm, root, op, type)) {
+          for (const bool in_place : {false, true}) {
+            other_case(test, rank, nranks, stream, type, count, in_place);
+          }
         }
       }
     }

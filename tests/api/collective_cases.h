@@ -19,6 +19,9 @@ void check_all_reduce(int rank, int nranks, ncclComm_t comm,
 // The others, at each count per rank, for all types (sum only where they reduce).
 void check_other_collectives(int rank, int nranks, ncclComm_t comm,
                              const std::vector<std::size_t>& counts);
+// Reduce and ReduceScatter with averages and premultiplied sums, and ReduceScatter in place.
+void check_scaled_reductions(int rank, int nranks, ncclComm_t comm,
+                             const std::vector<std::size_t>& counts);
 // Sends to the next rank and receives from the previous one, in one group, for all types.
 void check_send_recv(int rank, int nranks, ncclComm_t comm, const std::vector<std::size_t>& counts);
 

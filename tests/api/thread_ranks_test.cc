@@ -9,7 +9,7 @@ namespace catenary::testing {
 namespace {
 
 // Around the cache line, the slot of the default links, and a few primes.
-const std::vector<std::size_t> kCounts = {1, 2, 7, 31, 64, 257, 4099};
+const std::vector<std::size_t> kCounts = {0, 1, 2, 7, 31, 64, 257, 4099};
 const std::vector<std::size_t> kLongCounts = {65535, 65537};
 
 class ThreadRanks : public ::testing::TestWithParam<int> {
@@ -43,11 +43,17 @@ TEST_P(ThreadRanks, other_collectives_are_exact) {
   });
 }
 
+TEST_P(ThreadRanks, averages_and_scaled_sums_are_exact) {
+  run([](int rank, int nranks, ncclComm_t comm) {
+    check_scaled_reductions(rank, nranks, comm, {0, 1, 31, 1025});
+  });
+}
+
 TEST_P(ThreadRanks, a_ring_of_sends_and_receives_is_exact) {
   run([](int rank, int nranks, ncclComm_t comm) { check_send_recv(rank, nranks, comm, kCounts); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, ThreadRanks, ::testing::Values(1, 2, 3, 4, 5, 8),
+INSTANTIATE_TEST_SUITE_P(Ranks, ThreadRanks, ::testing::Values(1, 2, 3, 4, 5, 6, 8),
                          [](const auto& param) { return std::to_string(param.param); });
 
 }  // namespace

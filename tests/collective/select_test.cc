@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "src/base/error.h"
+#include "src/collective/box.h"
 
 namespace catenary {
 namespace {
@@ -51,6 +53,36 @@ TEST(Select, a_forced_name_wins_where_the_collective_has_it) {
   EXPECT_EQ(select(Collective::kAllReduce, 8, 8, kRoomy, "ring").algorithm->name, "ring");
   EXPECT_EQ(select(Collective::kBroadcast, 8, 8, kRoomy, "chain").algorithm->name, "chain");
   EXPECT_EQ(select(Collective::kGather, 8, 8, kRoomy, "ring").algorithm->name, "direct");
+}
+
+TEST(Select, a_forced_name_does_not_win_where_it_cannot_run) {
+  const auto algorithm = [](int nranks, int box) {
+    MachineFacts machine = kRoomy;
+    machine.box = box;
+    return select(Collective::kAllReduce, 8, nranks, machine, "hier_direct_ring").algorithm->name;
+  };
+  EXPECT_EQ(algorithm(8, 4), "hier_direct_ring");
+  EXPECT_EQ(algorithm(8, 8), "one_shot");
+  EXPECT_EQ(algorithm(8, 1), "one_shot");
+  EXPECT_EQ(algorithm(1, 1), "one_shot");
+}
+
+TEST(Select, an_algorithm_gets_the_lanes_it_is_made_for) {
+  EXPECT_EQ(select(Collective::kAllReduce, 8, 8, kRoomy, "double_tree").lanes, 2);
+  EXPECT_EQ(select(Collective::kAllReduce, 8, 8, kRoomy, "tree").lanes, 1);
+}
+
+TEST(Box, is_a_size_that_all_ranks_agree_on) {
+  const auto box = [](std::vector<LocalRun> runs) { return box_of(runs); };
+  EXPECT_EQ(box({{0, 2}, {0, 2}, {2, 2}, {2, 2}}), 2);
+  EXPECT_EQ(box({{0, 3}, {0, 3}, {0, 3}}), 3);
+  EXPECT_EQ(box({{0, 1}, {1, 1}}), 1);
+  EXPECT_EQ(box({{0, 2}, {0, 2}, {2, 1}}), 1) << "unequal machines";
+  EXPECT_EQ(box({{0, 0}, {1, 0}, {0, 0}, {1, 0}}), 1) << "every other rank";
+  EXPECT_EQ(box({{0, 2}, {0, 2}, {2, 2}}), 1) << "does not divide the ranks";
+  EXPECT_EQ(box({{0, 1}, {0, 2}, {1, 2}, {3, 1}}), 1) << "in other places";
+  EXPECT_EQ(box({{0, 2}, {0, 4}}), 1) << "ranks say different things";
+  EXPECT_EQ(box({}), 1);
 }
 
 TEST(Select, a_name_that_nobody_knows_is_an_error_that_lists_the_known) {
