@@ -114,7 +114,7 @@ bool is_wished(const Wish& wish, const Algorithm& algorithm) {
 }
 
 std::string title_of(const Algorithm& algorithm) {
-  return format("%-14s %-22s", std::string(name_of(algorithm.collective)).c_str(),
+  return format("%-14s %-28s", std::string(name_of(algorithm.collective)).c_str(),
                 std::string(algorithm.name).c_str());
 }
 
@@ -166,8 +166,8 @@ void print_row(const Algorithm& algorithm, const Proof& proof, double seconds) {
 }
 
 int verify(const Wish& wish) {
-  std::printf("%-14s %-22s %9s %5s %6s %14s %8s %7s\n", "collective", "algorithm", "cases", "every",
-              "up to", "scratch chunks", "Mmoves", "s");
+  std::printf("%-14s %-28s %9s %5s %6s %14s %8s %7s\n", "collective", "algorithm", "cases",
+              "every", "up to", "scratch chunks", "Mmoves", "s");
   Checker checker;
   Progress progress(wish.verbose);
   const std::int64_t start = now_ns();
@@ -178,8 +178,8 @@ int verify(const Wish& wish) {
     if (!is_wished(wish, algorithm)) continue;
     progress.begin(algorithm);
     const std::int64_t begin = now_ns();
-    const Proof proof =
-        prove(checker, algorithm, wish.scope, [&](const ProofCase& which) { progress.show(which); });
+    const auto show = [&](const ProofCase& which) { progress.show(which); };
+    const Proof proof = prove(checker, algorithm, wish.scope, show);
     progress.end();
     print_row(algorithm, proof, seconds_since(begin));
     ++(proof.fault.empty() ? proved : wrong);
@@ -188,7 +188,7 @@ int verify(const Wish& wish) {
   if (proved + wrong == 0) {
     throw_error(ErrorCode::kInvalidArgument, "there is no such algorithm; see catenary list");
   }
-  std::printf("\n%d algorithms proved in %llu cases, %d wrong, in %.1f s (%.1f s of processor time)\n",
+  std::printf("\n%d algorithms proved in %llu cases, %d wrong, %.1f s (processor %.1f s)\n",
               proved, static_cast<unsigned long long>(cases), wrong, seconds_since(start),
               static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
   return wrong == 0 ? 0 : 1;

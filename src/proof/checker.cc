@@ -16,11 +16,11 @@ Verdict Checker::check(const ProofCase& which, const StepSource& source, Orders&
   verdict_ = {};
   if (!begin(which, source)) return verdict_;
   memory_.begin(which, orders);
-  for (int rank = 0; rank < which.ranks; ++rank) make_ready(rank);
-  while (ready_count_ > 0) {
-    const int rank = ready_[ready_first_];
-    if (++ready_first_ == ready_.size()) ready_first_ = 0;
-    --ready_count_;
+  for (int rank = which.ranks - 1; rank >= 0; --rank) ready_.push_back(rank);
+  while (!ready_.empty()) {
+    // Whoever was waited for last: he and what he needs are still in the caches.
+    const int rank = ready_.back();
+    ready_.pop_back();
     State& state = states_[static_cast<std::size_t>(rank)];
     while (advance(rank, state)) {
     }
@@ -55,8 +55,7 @@ bool Checker::begin(const ProofCase& which, const StepSource& source) {
   shape_.begin(which, chunk_count_);
   links_.reset(which.ranks);
   const auto ranks = static_cast<std::size_t>(which.ranks);
-  ready_.resize(ranks);
-  ready_first_ = ready_count_ = 0;
+  ready_.clear();
   if (states_.size() < ranks) states_.resize(ranks);
   for (std::size_t i = 0; i < ranks; ++i) states_[i].begin();
   return true;
@@ -298,7 +297,7 @@ bool Checker::receive(int rank, const State& state, int from, Link& link, Finger
   --in_flight_;
   if (link.sender_waits) {
     link.sender_waits = false;
-    make_ready(from);
+    ready_.push_back(from);
   }
   return true;
 }
@@ -309,14 +308,8 @@ void Checker::send(const State& state, const Fingerprint& value) {
   ++in_flight_;
   if (link.receiver_waits) {
     link.receiver_waits = false;
-    make_ready(state.task.send_to);
+    ready_.push_back(state.task.send_to);
   }
-}
-
-void Checker::make_ready(int rank) {
-  std::size_t last = ready_first_ + ready_count_++;
-  if (last >= ready_.size()) last -= ready_.size();
-  ready_[last] = rank;
 }
 
 // ---- Judging the end

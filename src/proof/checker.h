@@ -105,7 +105,6 @@ class Checker {
   }
   std::size_t element_of(const State& state, const Chunk& chunk) const;
   std::string waiting_for(const State& state) const;
-  void make_ready(int rank);
 
   ProofCase which_;
   const StepSource* source_ = nullptr;
@@ -122,9 +121,7 @@ class Checker {
   std::uint32_t most_steps_ = 0;
   std::size_t in_flight_ = 0;
   std::size_t outputs_ = 0;  // elements that a rank with output must write
-  std::vector<int> ready_;   // ranks that may go on, a ring
-  std::size_t ready_first_ = 0;
-  std::size_t ready_count_ = 0;
+  std::vector<int> ready_;   // ranks that may go on; the last one is next
   Verdict verdict_;
 };
 

@@ -66,25 +66,33 @@ std::vector<int> boxes_for(int ranks, bool box_matters, const Scope& scope) {
   return boxes;
 }
 
-bool same_steps(const Algorithm& algorithm, const Place& one, const Place& other) {
-  if (algorithm.chunks(one) != algorithm.chunks(other)) return false;
-  Steps ones = steps_of(algorithm, one);
-  Steps others = steps_of(algorithm, other);
+bool same_steps(Steps ones, Steps others) {
   for (;;) {
-    const Step* step = ones.next();
-    const Step* other_step = others.next();
-    if (step == nullptr || other_step == nullptr) return step == other_step;
-    if (*step != *other_step) return false;
+    const Step* one = ones.next();
+    const Step* other = others.next();
+    if (one == nullptr || other == nullptr) return one == other;
+    if (*one != *other) return false;
   }
 }
 
+std::vector<Cut> cuts_of(const Algorithm& algorithm, const ProofCase& which) {
+  return cuts_for(which.collective, which.ranks, algorithm.chunks(place_of(which, 0)));
+}
+
 // Whether all ranks do the same in both.
-bool same_schedules(const Algorithm& algorithm, ProofCase one, ProofCase other) {
-  if (sends_ahead(algorithm)) return false;  // they depend on more than the place
-  for (int lane = 0; lane < lanes_of(algorithm); ++lane) {
-    one.lane = other.lane = lane;
+bool same_schedules(const Algorithm& algorithm, ProofCase one, ProofCase other,
+                    std::vector<Cut> cuts) {
+  if (algorithm.chunks(place_of(one, 0)) != algorithm.chunks(place_of(other, 0))) return false;
+  if (!sends_ahead(algorithm)) cuts.resize(1);  // they make no difference
+  for (const Cut& cut : cuts) {
+    one.slots = other.slots = cut.slots;
+    one.count = other.count = cut.count;
+    const StepSource ones = source_of(algorithm, one);
+    const StepSource others = source_of(algorithm, other);
     for (int rank = 0; rank < one.ranks; ++rank) {
-      if (!same_steps(algorithm, place_of(one, rank), place_of(other, rank))) return false;
+      if (!same_steps(ones.steps(place_of(one, rank)), others.steps(place_of(other, rank)))) {
+        return false;
+      }
     }
   }
   return true;
@@ -126,27 +134,22 @@ class Survey {
 
   // A box in which every rank does the same as in one that was proved needs no other proof.
   bool prove_boxes(ProofCase which, const std::vector<int>& boxes) {
-    std::optional<ProofCase> proved;
-    for (const int box : boxes) {
-      which.box = box;
-      if (which.ranks > 1 && !runs_on(algorithm_, which)) continue;
-      ++proof_.cases;
-      if (proved && same_schedules(algorithm_, *proved, which)) continue;
-      if (!prove_lanes(which)) return false;
-      if (!proved) proved = which;
-    }
-    return true;
-  }
-
-  bool prove_lanes(ProofCase which) {
     which.lanes = lanes_of(algorithm_);
     for (which.lane = 0; which.lane < which.lanes; ++which.lane) {
-      if (!prove_lane(which)) return false;
+      std::optional<ProofCase> proved;
+      for (const int box : boxes) {
+        which.box = box;
+        if (which.ranks > 1 && !runs_on(algorithm_, which)) continue;
+        ++proof_.cases;
+        if (proved && same_schedules(algorithm_, *proved, which, cuts(which))) continue;
+        if (!prove_cuts(which)) return false;
+        if (!proved) proved = which;
+      }
     }
     return true;
   }
 
-  bool prove_lane(ProofCase which) {
+  bool prove_cuts(ProofCase which) {
     Orders orders;
     progress_(which);
     for (const Cut& cut : cuts(which)) {
@@ -168,8 +171,7 @@ class Survey {
   }
 
   std::vector<Cut> cuts(const ProofCase& which) const {
-    const int chunks = algorithm_.chunks(place_of(which, 0));
-    std::vector<Cut> all = cuts_for(which.collective, which.ranks, chunks);
+    std::vector<Cut> all = cuts_of(algorithm_, which);
     if (scope_.slots) all = {{*scope_.slots, all.back().count}};
     if (!scope_.count) return all;
     for (Cut& cut : all) cut.count = *scope_.count;
@@ -198,12 +200,14 @@ std::vector<Cut> cuts_for(Collective collective, int ranks, int chunk_count) {
 
 bool looks_at_box(const Algorithm& algorithm) {
   constexpr int kRanks = 24;  // has many divisors
-  for (const int box : {2, 3, 4, 6, 8, 12, 24}) {
-    const ProofCase flat{.collective = algorithm.collective, .ranks = kRanks, .root = 5};
-    ProofCase boxed = flat;
-    boxed.box = box;
-    if (runs_on(algorithm, boxed) != runs_on(algorithm, flat)) return true;
-    if (runs_on(algorithm, flat) && !same_schedules(algorithm, flat, boxed)) return true;
+  ProofCase flat{.collective = algorithm.collective, .ranks = kRanks, .root = 5};
+  for (flat.lane = 0; flat.lane < lanes_of(algorithm); ++flat.lane) {
+    for (const int box : {2, 3, 4, 6, 8, 12, 24}) {
+      ProofCase boxed = flat;
+      boxed.box = box;
+      if (!runs_on(algorithm, boxed) || !runs_on(algorithm, flat)) return true;
+      if (!same_schedules(algorithm, flat, boxed, cuts_of(algorithm, flat))) return true;
+    }
   }
   return false;
 }
