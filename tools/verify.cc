@@ -166,8 +166,8 @@ void print_row(const Algorithm& algorithm, const Proof& proof, double seconds) {
 }
 
 int verify(const Wish& wish) {
-  std::printf("%-14s %-28s %9s %5s %6s %14s %8s %7s\n", "collective", "algorithm", "cases",
-              "every", "up to", "scratch chunks", "Mmoves", "s");
+  std::printf("%-14s %-28s %9s %5s %6s %14s %8s %7s\n", "collective", "algorithm", "cases", "every",
+              "up to", "scratch chunks", "Mmoves", "s");
   Checker checker;
   Progress progress(wish.verbose);
   const std::int64_t start = now_ns();
@@ -188,8 +188,8 @@ int verify(const Wish& wish) {
   if (proved + wrong == 0) {
     throw_error(ErrorCode::kInvalidArgument, "there is no such algorithm; see catenary list");
   }
-  std::printf("\n%d algorithms proved in %llu cases, %d wrong, %.1f s (processor %.1f s)\n",
-              proved, static_cast<unsigned long long>(cases), wrong, seconds_since(start),
+  std::printf("\n%d algorithms proved in %llu cases, %d wrong, %.1f s (processor %.1f s)\n", proved,
+              static_cast<unsigned long long>(cases), wrong, seconds_since(start),
               static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
   return wrong == 0 ? 0 : 1;
 }
