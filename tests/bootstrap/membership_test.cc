@@ -419,12 +419,14 @@ TEST(Goodbye, of_a_thread_is_no_death) {
   const Config config = loopback();
   const UniqueId id = create_unique_id(config);
   std::barrier gone(3);
+  std::barrier watched(2);
   expect_no_errors(run_ranks(3, [&](int rank) {
     Membership membership(id, rank, 3, within_ms(5000), config);
     if (rank == 0) membership.leave();
     gone.arrive_and_wait();
     if (rank == 0) return;
     EXPECT_FALSE(fault_soon(membership, 100).has_value());
+    watched.arrive_and_wait();
     membership.report(Error(ErrorCode::kSystem, "still connected"));
     EXPECT_TRUE(fault_soon(membership).has_value());
   }));
