@@ -76,7 +76,8 @@ bool same_steps(Steps ones, Steps others) {
 }
 
 std::vector<Cut> cuts_of(const Algorithm& algorithm, const ProofCase& which) {
-  return cuts_for(which.collective, which.ranks, algorithm.chunks(place_of(which, 0)));
+  return cuts_for(which.collective, which.ranks, algorithm.chunks(place_of(which, 0)),
+                  lanes_of(algorithm));
 }
 
 // Whether all ranks do the same in both.
@@ -188,9 +189,10 @@ class Survey {
 
 }  // namespace
 
-std::vector<Cut> cuts_for(Collective collective, int ranks, int chunk_count) {
+std::vector<Cut> cuts_for(Collective collective, int ranks, int chunk_count, int lanes) {
   // Where every rank has a part, `count` is its length; all parts are equally long.
-  const auto parts = static_cast<std::size_t>(holds_part_per_rank(collective) ? 1 : chunk_count);
+  const int parts_a_lane = holds_part_per_rank(collective) ? 1 : chunk_count;
+  const auto parts = static_cast<std::size_t>(parts_a_lane * lanes);
   if (ranks >= kManyRanks) return {{2, parts}};
   if (ranks > kEveryRanks) return {{2, parts}, {3, 3 * parts - parts / 2}};
   std::vector<Cut> all = {{2, 0}, {2, parts}, {3, 3 * parts + parts / 3}, {5, 9 * parts - 1}};
