@@ -162,7 +162,7 @@ class EveryStep : public testing::TestWithParam<Algorithm> {
   // length, and messages of one slice.
   static std::vector<Cut> cuts(int chunks) {
     const int parts_a_lane = holds_part_per_rank(GetParam().collective) ? 1 : chunks;
-    const auto parts = static_cast<std::size_t>(parts_a_lane * lanes_of(GetParam()));
+    const auto parts = static_cast<std::size_t>(parts_a_lane * GetParam().lanes);
     return {{2, parts}, {3, 4 * parts - (parts + 1) / 2}};
   }
 
@@ -213,7 +213,7 @@ TEST_P(EveryStep, is_needed_as_it_is) {
                       .root = ranks / 2,
                       .receiver = ranks - 1,
                       .box = box,
-                      .lanes = lanes_of(algorithm)};
+                      .lanes = algorithm.lanes};
       if (ranks % box != 0 || !runs_on(algorithm, which)) continue;
       for (which.lane = 0; which.lane < which.lanes; ++which.lane) expect_all_noticed(which);
       if (!looks_at_box(algorithm)) break;
