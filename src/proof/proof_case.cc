@@ -17,29 +17,6 @@ Steps send_and_receive(Place at, bool sends, bool receives, int sender, int rece
   }
 }
 
-// Fields that not every version of Algorithm and Place has.
-template <class A>
-int lanes_if_any(const A& algorithm) {
-  if constexpr (requires { algorithm.lanes; }) return algorithm.lanes;
-  return 1;
-}
-template <class A>
-bool runs_on_if_said(const A& algorithm, const Place& at) {
-  if constexpr (requires { algorithm.runs_on(at); }) return algorithm.runs_on(at);
-  return true;
-}
-template <class A>
-bool sends_ahead_if_said(const A& algorithm) {
-  if constexpr (requires { algorithm.sends_ahead; }) return algorithm.sends_ahead;
-  return false;
-}
-template <class A, class P, class S>
-void set_window(const A& algorithm, const S& slicing, P& at) {
-  if constexpr (requires { at.window = slicing.window(); }) {
-    if (algorithm.sends_ahead) at.window = slicing.window();
-  }
-}
-
 }  // namespace
 
 Place place_of(const ProofCase& which, int rank) {
@@ -53,13 +30,9 @@ Slicing slicing_of(const ProofCase& which, int chunk_count) {
   return Slicing(partition, kCutBytes, which.slots - 1);
 }
 
-int lanes_of(const Algorithm& algorithm) { return lanes_if_any(algorithm); }
-
 bool runs_on(const Algorithm& algorithm, const ProofCase& which) {
-  return runs_on_if_said(algorithm, place_of(which, 0));
+  return algorithm.runs_on(place_of(which, 0));
 }
-
-bool sends_ahead(const Algorithm& algorithm) { return sends_ahead_if_said(algorithm); }
 
 StepSource source_of(const Algorithm& algorithm, const ProofCase& which) {
   if (is_point_to_point(algorithm.collective)) {
@@ -70,9 +43,10 @@ StepSource source_of(const Algorithm& algorithm, const ProofCase& which) {
             },
             algorithm.chunks};
   }
-  const Slicing slicing = slicing_of(which, algorithm.chunks(place_of(which, 0)));
-  return {[&algorithm, slicing](Place at) {
-            set_window(algorithm, slicing, at);
+  const int chunks = algorithm.chunks(place_of(which, 0));
+  const int window = algorithm.sends_ahead ? slicing_of(which, chunks).window() : 1;
+  return {[&algorithm, window](Place at) {
+            at.window = window;
             return steps_of(algorithm, at);
           },
           algorithm.chunks};

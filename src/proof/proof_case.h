@@ -27,11 +27,8 @@ struct ProofCase {
   std::uint32_t link_slots = 0;  // of a link really; 0: as many
 };
 
-// In how many lanes an algorithm is made to run, and whether it runs on such ranks.
-int lanes_of(const Algorithm& algorithm);
+// Whether it runs on such ranks.
 bool runs_on(const Algorithm& algorithm, const ProofCase& which);
-// Whether its steps depend on how the buffers are cut, by what links then surely hold.
-bool sends_ahead(const Algorithm& algorithm);
 
 // Where steps come from: an algorithm, or what a test makes of one. Called again for every pass.
 struct StepSource {

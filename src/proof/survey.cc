@@ -8,7 +8,7 @@ namespace catenary {
 namespace {
 
 // Around powers of two, round numbers, primes.
-constexpr int kSampledRanks[] = {65, 96, 100, 127, 128, 257, 512, 1000, 1024, 2048, 4096};
+constexpr int kSampledRanks[] = {65, 96, 100, 127, 128, 257, 512, 1000, 2048, 4096};
 // From here on one root, box and cut more would cost seconds.
 constexpr int kManyRanks = 512;
 
@@ -76,14 +76,15 @@ bool same_steps(Steps ones, Steps others) {
 }
 
 std::vector<Cut> cuts_of(const Algorithm& algorithm, const ProofCase& which) {
-  return cuts_for(which.collective, which.ranks, algorithm.chunks(place_of(which, 0)));
+  return cuts_for(which.collective, which.ranks, algorithm.chunks(place_of(which, 0)),
+                  algorithm.lanes);
 }
 
 // Whether all ranks do the same in both.
 bool same_schedules(const Algorithm& algorithm, ProofCase one, ProofCase other,
                     std::vector<Cut> cuts) {
   if (algorithm.chunks(place_of(one, 0)) != algorithm.chunks(place_of(other, 0))) return false;
-  if (!sends_ahead(algorithm)) cuts.resize(1);  // they make no difference
+  if (!algorithm.sends_ahead) cuts.resize(1);  // they make no difference
   for (const Cut& cut : cuts) {
     one.slots = other.slots = cut.slots;
     one.count = other.count = cut.count;
@@ -134,7 +135,7 @@ class Survey {
 
   // A box in which every rank does the same as in one that was proved needs no other proof.
   bool prove_boxes(ProofCase which, const std::vector<int>& boxes) {
-    which.lanes = lanes_of(algorithm_);
+    which.lanes = algorithm_.lanes;
     for (which.lane = 0; which.lane < which.lanes; ++which.lane) {
       std::optional<ProofCase> proved;
       for (const int box : boxes) {
@@ -188,9 +189,10 @@ class Survey {
 
 }  // namespace
 
-std::vector<Cut> cuts_for(Collective collective, int ranks, int chunk_count) {
+std::vector<Cut> cuts_for(Collective collective, int ranks, int chunk_count, int lanes) {
   // Where every rank has a part, `count` is its length; all parts are equally long.
-  const auto parts = static_cast<std::size_t>(holds_part_per_rank(collective) ? 1 : chunk_count);
+  const int parts_a_lane = holds_part_per_rank(collective) ? 1 : chunk_count;
+  const auto parts = static_cast<std::size_t>(parts_a_lane * lanes);
   if (ranks >= kManyRanks) return {{2, parts}};
   if (ranks > kEveryRanks) return {{2, parts}, {3, 3 * parts - parts / 2}};
   std::vector<Cut> all = {{2, 0}, {2, parts}, {3, 3 * parts + parts / 3}, {5, 9 * parts - 1}};
@@ -201,7 +203,7 @@ std::vector<Cut> cuts_for(Collective collective, int ranks, int chunk_count) {
 bool looks_at_box(const Algorithm& algorithm) {
   constexpr int kRanks = 24;  // has many divisors
   ProofCase flat{.collective = algorithm.collective, .ranks = kRanks, .root = 5};
-  for (flat.lane = 0; flat.lane < lanes_of(algorithm); ++flat.lane) {
+  for (flat.lane = 0; flat.lane < algorithm.lanes; ++flat.lane) {
     for (const int box : {2, 3, 4, 6, 8, 12, 24}) {
       ProofCase boxed = flat;
       boxed.box = box;

@@ -57,11 +57,11 @@ Proof prove(Checker& checker, const Algorithm& algorithm, const Scope& scope,
 // Whether any rank of an algorithm does otherwise for other boxes. If not, one box proves them all.
 bool looks_at_box(const Algorithm& algorithm);
 
-// How buffers are cut for a case's ranks: its `count` and `slots`.
+// How buffers are cut for a case's ranks: its `count` and `slots`. Each lane gets its share.
 struct Cut {
   std::uint32_t slots = 2;
   std::size_t count = 1;
 };
-std::vector<Cut> cuts_for(Collective collective, int ranks, int chunk_count);
+std::vector<Cut> cuts_for(Collective collective, int ranks, int chunk_count, int lanes);
 
 }  // namespace catenary

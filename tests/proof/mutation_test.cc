@@ -51,6 +51,16 @@ bool is_idempotent(const Step& step) {
          step.dst.buffer == Buffer::kScratch && step.src != step.dst;
 }
 
+// Whether scratch holds a plain copy of that input when a step reads it.
+bool is_copy(const Schedule& schedule, std::size_t at, const Chunk& copy, const Chunk& original) {
+  if (copy.buffer != Buffer::kScratch || original.buffer != Buffer::kInput) return false;
+  while (at > 0) {
+    const Step& earlier = schedule.steps[--at];
+    if (earlier.dst == copy) return earlier.src == original && earlier.recv_from == kNobody;
+  }
+  return false;
+}
+
 bool is_reduction(const Step& step) { return step.recv_from != kNobody && step.src; }
 
 struct Mutant {
@@ -119,7 +129,7 @@ class Mutants {
     for (const Buffer buffer :
          {Buffer::kInput, Buffer::kOutput, Buffer::kScratch, Buffer::kCarry}) {
       (step.*field) = {buffer, chunk.index};
-      add(what, step);
+      add(what, step, field == &Step::src && is_copy(right_, at_, chunk, step.*field));
     }
   }
 
@@ -151,8 +161,8 @@ class EveryStep : public testing::TestWithParam<Algorithm> {
   // Both must be noticed in one of them: messages of several slices in several passes of unequal
   // length, and messages of one slice.
   static std::vector<Cut> cuts(int chunks) {
-    const auto parts =
-        static_cast<std::size_t>(holds_part_per_rank(GetParam().collective) ? 1 : chunks);
+    const int parts_a_lane = holds_part_per_rank(GetParam().collective) ? 1 : chunks;
+    const auto parts = static_cast<std::size_t>(parts_a_lane * GetParam().lanes);
     return {{2, parts}, {3, 4 * parts - (parts + 1) / 2}};
   }
 
@@ -203,7 +213,7 @@ TEST_P(EveryStep, is_needed_as_it_is) {
                       .root = ranks / 2,
                       .receiver = ranks - 1,
                       .box = box,
-                      .lanes = lanes_of(algorithm)};
+                      .lanes = algorithm.lanes};
       if (ranks % box != 0 || !runs_on(algorithm, which)) continue;
       for (which.lane = 0; which.lane < which.lanes; ++which.lane) expect_all_noticed(which);
       if (!looks_at_box(algorithm)) break;
