@@ -8,6 +8,8 @@
 //   AllGather, Gather        output(i) is what rank i gave; a rank gives input(0)
 //   ReduceScatter, Scatter   input(i) is what rank i gets; a rank gets output(0)
 //   AlltoAll                 input(i) goes to rank i, output(i) came from rank i
+//   AllGatherv, ReduceScatterv, AlltoAllv   the same, of parts that may differ in length
+//   Barrier                  an AllReduce of nothing: what ranks wait for is each other's openings
 // A step's chunks, and the two ends of a message, are equally long.
 //
 // Every schedule is right in place, for the layouts that NCCL documents (AllReduce, Reduce,
@@ -111,6 +113,13 @@ struct Algorithm {
 
 // All of them; at least one for each collective.
 std::span<const Algorithm> algorithms();
+
+// Whether no chunk ever travels or rests under the length of another, so that parts may be uneven;
+// proved. Its twin's algorithms of which that is so are those of an uneven collective.
+bool keeps_parts(const Algorithm& algorithm);
+// Whether each message is the first one on its link, and so is sent even without elements. An
+// all-reduce of which that is so is a barrier.
+bool opens_links_only(const Algorithm& algorithm);
 
 // The one of that name for a collective, or null.
 const Algorithm* find_algorithm(Collective collective, std::string_view name);

@@ -267,7 +267,7 @@ void Communicator::run_over(GroupRun& run) noexcept {
 
 const PlanCache::Entry& Communicator::find_plan(const OperationRequest& request) {
   return plans_->find({.kind = request.kind,
-                       .count = request.count,
+                       .count = request.kind == Collective::kAllToAllV ? 0 : request.count,
                        .element_bytes = element_bytes(request.type),
                        .root = has_root(request.kind) ? request.root : 0,
                        .scaled = request.reduction.scaling.from != Scaling::From::kNothing});
@@ -299,6 +299,12 @@ void Communicator::add_operation(const OperationRequest& request, GroupRun& run)
     spec.descriptor.root = has_root(request.kind) ? request.root : 0;
   }
   spec.descriptor.count = request.count;
+  spec.descriptor = whole(spec.descriptor);
+  spec.parts = request.parts;
+  if (request.kind == Collective::kAllGatherV)
+    spec.descriptor.parts = digest_of(request.parts->output);
+  if (request.kind == Collective::kReduceScatterV)
+    spec.descriptor.parts = digest_of(request.parts->input);
 
   const std::uint64_t ticket = turn.take();
   const auto lanes = static_cast<int>(entry.lanes.size());
@@ -306,9 +312,12 @@ void Communicator::add_operation(const OperationRequest& request, GroupRun& run)
     const auto index = static_cast<std::size_t>(lane);
     spec.plan = &entry.lanes[index];
     spec.scratch = &scratch_[index];
-    spec.slicing = Slicing(partition_for(request.kind, request.count, element_bytes(request.type),
-                                         spec.plan->chunk_count, lane, lanes),
-                           slice_bytes_, static_cast<std::uint32_t>(config_.slots - 1));
+    const std::size_t bytes = element_bytes(request.type);
+    const Partition partition = request.parts != nullptr
+                                    ? Partition::uneven(*request.parts, bytes, lane, lanes)
+                                    : partition_for(request.kind, request.count, bytes,
+                                                    spec.plan->chunk_count, lane, lanes);
+    spec.slicing = Slicing(partition, slice_bytes_, static_cast<std::uint32_t>(config_.slots - 1));
     run.add(spec, turn, ticket);
   }
 }
