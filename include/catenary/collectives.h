@@ -31,7 +31,8 @@ extern "C" {
  * All-to-all of uneven parts: part i of sendbuff goes to rank i, part i of recvbuff comes from
  * rank i. A rank knows its own counts only: what rank i sends to rank j, sendcounts[j] there, is
  * what rank j receives from it, recvcounts[i] there. A rank's counts for itself must be equal.
- * Not in place: with more ranks than one, sendbuff and recvbuff must not overlap.
+ * In place: sendbuff is recvbuff, with the same counts and displacements for both; otherwise they
+ * must not overlap.
  */
 ncclResult_t catAlltoAllv(const void* sendbuff, const size_t sendcounts[], const size_t sdispls[],
                           void* recvbuff, const size_t recvcounts[], const size_t rdispls[],

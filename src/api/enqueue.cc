@@ -55,14 +55,14 @@ void check_buffers(const Given& given, int rank) {
   }
 }
 
-// Every rank's parts would overwrite others that are yet to be sent.
-void check_in_place(const Given& given, int nranks) {
-  const bool exchanges =
-      given.kind == Collective::kAllToAll || given.kind == Collective::kAllToAllV;
-  if (!exchanges || given.count == 0 || nranks == 1) return;
-  if (given.send == given.receive) {
-    throw_error(ErrorCode::kInvalidArgument, "%s : cannot run in place", given.function);
-  }
+// A part that comes from a rank may only take the place of the one that goes to it.
+void check_in_place(const Given& given) {
+  if (given.kind != Collective::kAllToAllV || given.send != given.receive) return;
+  if (given.parts->input == given.parts->output) return;
+  throw_error(ErrorCode::kInvalidArgument,
+              "%s : in place, what goes to a rank must have the count and displacement of what "
+              "comes from it",
+              given.function);
 }
 
 void check_count(const Given& given, int nranks) {
@@ -112,7 +112,7 @@ void enqueue(const Given& given) {
                 given.root, call->nranks() - 1);
   }
   check_buffers(given, call->rank());
-  check_in_place(given, call->nranks());
+  check_in_place(given);
   check_count(given, call->nranks());
 
   OperationRequest request;

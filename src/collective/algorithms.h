@@ -13,9 +13,10 @@
 // A step's chunks, and the two ends of a message, are equally long.
 //
 // Every schedule is right in place, for the layouts that NCCL documents (AllReduce, Reduce,
-// Broadcast: input == output; AllGather, Gather: input == output + its own part; ReduceScatter,
-// Scatter: output == input + its own part): no step reads input that an earlier one overwrote as
-// output. A step whose src and dst are then the same memory has nothing to copy.
+// Broadcast: input == output; and so for AlltoAll, which NCCL leaves undefined; AllGather, Gather:
+// input == output + its own part; ReduceScatter, Scatter: output == input + its own part): no step
+// reads input that an earlier one overwrote as output. A step whose src and dst are then the same
+// memory has nothing to copy.
 //
 // Threads: any. Nothing waits or fails: arguments are checked where the user's enter,
 // 0 <= rank, root < ranks. The functions are only asked for two ranks or more; one rank copies.
@@ -54,8 +55,8 @@ Steps direct_recv(Place at);
 // same messages in the same order. One hop, for messages whose size does not matter.
 Steps one_shot_all_reduce(Place at);
 
-// Pairwise: all-to-all in rounds, each rank sending to one and receiving from one, so that little
-// is in flight at a time.
+// Pairwise: all-to-all in rounds, in each of which two ranks exchange, so that little is in flight
+// at a time.
 Steps pairwise_all_to_all(Place at);
 
 // Trees (tree.h): logarithmic depth. Binomial, and of radix 4: one chunk, for short messages. Two

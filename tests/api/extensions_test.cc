@@ -111,6 +111,26 @@ TEST_P(Uneven, all_to_all_takes_every_part_to_its_place) {
   });
 }
 
+TEST_P(Uneven, all_to_all_in_place_exchanges_parts_of_the_same_length) {
+  run_crew(GetParam(), [](Seat& seat) {
+    Counts counts;
+    for (int peer = 0; peer < seat.nranks; ++peer) {
+      counts.push_back(count_between(seat.rank + peer, seat.rank * peer, 3));
+    }
+    const Counts displs = backwards(counts);
+    std::vector<int> buffer(extent(counts), kGap);
+    fill(buffer, counts, displs,
+         [&](int part, std::size_t i) { return value_of(seat.rank, part, i); });
+    require_success(catAlltoAllv(buffer.data(), counts.data(), displs.data(), buffer.data(),
+                                 counts.data(), displs.data(), ncclInt32, seat.comm, seat.stream),
+                    "AlltoAllv");
+    seat.finish();
+    check(
+        buffer, counts, displs,
+        [&](int part, std::size_t i) { return value_of(part, seat.rank, i); }, "AlltoAllv");
+  });
+}
+
 TEST_P(Uneven, all_gather_puts_parts_where_each_rank_wants_them) {
   run_crew(GetParam(), [](Seat& seat) {
     const Counts counts = counts_from(1, seat.nranks);
@@ -311,7 +331,9 @@ TEST(UnevenArguments, that_cannot_be_are_refused_and_the_communicator_lives_on) 
     require_result(all_to_all(two, nullptr, wrong, b.data()), ncclInvalidArgument, "own counts");
     require_result(all_to_all(huge, nullptr, two, b.data()), ncclInvalidArgument, "huge");
     require_result(all_to_all(two, far.data(), two, b.data()), ncclInvalidArgument, "far");
-    require_result(all_to_all(two, nullptr, two, a.data()), ncclInvalidArgument, "in place");
+    const Counts elsewhere = {4, 8};
+    require_result(all_to_all(two, elsewhere.data(), two, a.data()), ncclInvalidArgument,
+                   "in place, from another place");
     require_result(all_to_all(two, nullptr, two, nullptr), ncclInvalidArgument, "no buffer");
     require_result(catAlltoAllv(a.data(), nullptr, nullptr, b.data(), two.data(), nullptr,
                                 ncclInt32, seat.comm, seat.stream),
