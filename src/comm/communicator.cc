@@ -7,7 +7,6 @@
 
 #include "src/base/log.h"
 #include "src/collective/box.h"
-#include "src/device/event.h"
 #include "src/device/process_life.h"
 #include "src/topology/machine.h"
 
@@ -95,6 +94,17 @@ MachineFacts agree_on_facts(Membership& membership, const RankFacts& mine, const
   }
   worst.box = box_of(runs);
   return worst;
+}
+
+std::vector<Stream*> streams_beside(const Stream& main,
+                                    std::span<const OperationRequest> requests) {
+  std::vector<Stream*> others;
+  for (const OperationRequest& request : requests) {
+    if (request.stream == &main) continue;
+    if (std::find(others.begin(), others.end(), request.stream) != others.end()) continue;
+    others.push_back(request.stream);
+  }
+  return others;
 }
 
 }  // namespace
@@ -200,13 +210,17 @@ void Communicator::check(std::span<const OperationRequest> requests) {
 // Turns are taken and streams are joined under one lock, or two threads could enqueue on one stream
 // in the other order than they took their turns. A failure in between breaks the order of turns,
 // and the peers may already count on us: it is the communicator's.
-void Communicator::submit(std::span<const OperationRequest> requests) {
+void Communicator::submit(std::span<const OperationRequest> requests, Event* after) {
   const std::lock_guard lock(submit_mutex_);
   if (left_.load(std::memory_order_acquire)) {
     throw_error(ErrorCode::kInvalidUsage, "rank %d has left the communicator", rank_);
   }
   try {
-    enqueue(requests, make_task(requests));
+    if (after != nullptr) {
+      enqueue_aside(requests, make_task(requests), *after);
+    } else {
+      enqueue(requests, make_task(requests));
+    }
   } catch (const std::exception& error) {
     const auto* known = dynamic_cast<const Error*>(&error);
     fail(known != nullptr ? *known : Error(ErrorCode::kSystem, error.what()), true);
@@ -230,12 +244,7 @@ TaskPtr Communicator::make_task(std::span<const OperationRequest> requests) {
 // been posted on every one of them.
 void Communicator::enqueue(std::span<const OperationRequest> requests, TaskPtr task) {
   Stream& main = *requests.front().stream;
-  std::vector<Stream*> others;
-  for (const OperationRequest& request : requests) {
-    if (request.stream == &main) continue;
-    if (std::find(others.begin(), others.end(), request.stream) != others.end()) continue;
-    others.push_back(request.stream);
-  }
+  const std::vector<Stream*> others = streams_beside(main, requests);
   for (Stream* other : others) {
     Event before(false);
     other->record(before);
@@ -246,6 +255,20 @@ void Communicator::enqueue(std::span<const OperationRequest> requests, TaskPtr t
   Event after(false);
   main.record(after);
   for (Stream* other : others) other->wait_event(after);
+}
+
+// On a stream of its own, behind what is on the requests' streams.
+void Communicator::enqueue_aside(std::span<const OperationRequest> requests, TaskPtr task,
+                                 Event& after) {
+  Stream& aside = device_.create_stream(true);
+  for (Stream* stream : streams_beside(aside, requests)) {
+    Event before(false);
+    stream->record(before);
+    aside.wait_event(before);
+  }
+  aside.enqueue(std::move(task));
+  aside.record(after);
+  device_.destroy_stream(aside);
 }
 
 std::unique_ptr<GroupRun> Communicator::take_run() {

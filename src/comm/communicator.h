@@ -27,6 +27,7 @@
 #include "src/comm/reductions.h"
 #include "src/comm/stall_watch.h"
 #include "src/device/device.h"
+#include "src/device/event.h"
 #include "src/engine/group_run.h"
 #include "src/transport/link_table.h"
 
@@ -52,7 +53,10 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   // Throws if these operations of one group cannot go together.
   void check(std::span<const OperationRequest> requests);
   // Submits operations that check() let pass, of one group or a single one, on their streams.
-  void submit(std::span<const OperationRequest> requests);
+  // With `after`, they run beside their streams, which must be made to wait for that event: so that
+  // they do not wait for other communicators' operations of their group, which need not come in the
+  // same order on all ranks.
+  void submit(std::span<const OperationRequest> requests, Event* after = nullptr);
   // Waits until nothing of this communicator is under way.
   void wait_idle();
   // The last look before leaving, with nothing under way: the disagreement of ranks that has become
@@ -111,6 +115,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   const PlanCache::Entry& find_plan(const OperationRequest& request);
   void add_operation(const OperationRequest& request, GroupRun& run);
   void enqueue(std::span<const OperationRequest> requests, TaskPtr task);
+  void enqueue_aside(std::span<const OperationRequest> requests, TaskPtr task, Event& after);
   Wait wait_until_timeout() const;
 
   // Constant after construction.
