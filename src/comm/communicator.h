@@ -114,6 +114,8 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   std::unique_ptr<GroupRun> take_run();
   const PlanCache::Entry& find_plan(const OperationRequest& request);
   void add_operation(const OperationRequest& request, GroupRun& run);
+  void add_own_message(const OperationRequest& send, const OperationRequest& receive,
+                       GroupRun& run);
   void enqueue(std::span<const OperationRequest> requests, TaskPtr task);
   void enqueue_aside(std::span<const OperationRequest> requests, TaskPtr task, Event& after);
   Wait wait_until_timeout() const;
@@ -127,6 +129,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   Reductions reductions_;
   const kernels::Isa isa_;
   const std::size_t slice_bytes_;
+  const Plan own_message_;
 
   // Constant after join().
   UniqueId id_{};
@@ -159,6 +162,8 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   // Guarded by issue_mutex_.
   std::mutex issue_mutex_;
   std::unique_ptr<PlanCache> plans_;
+  std::vector<const PlanCache::Entry*> send_plans_;  // by peer; null until there is one
+  std::vector<const PlanCache::Entry*> recv_plans_;
   Turn collective_turn_;
   std::vector<Turn> send_turns_;
   std::vector<Turn> recv_turns_;
