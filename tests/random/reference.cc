@@ -223,27 +223,32 @@ class Reference {
   std::vector<Register> inputs_;  // as they are before the operation
 };
 
+// Whose turn it is to give more than others. Not by element: the same element of a result may lie
+// in different places of ranks' inputs.
+int place_of(const Operation& operation, int ranks, int rank) {
+  return static_cast<int>((operation.pattern + static_cast<std::uint64_t>(rank)) %
+                          static_cast<std::uint64_t>(ranks));
+}
+
 // A small integer, such that no order of summation over the ranks is inexact.
-double summand(const Operation& operation, int ranks, int rank, std::size_t index,
-               std::uint64_t draw) {
+double summand(const Operation& operation, int ranks, int rank, std::uint64_t draw) {
   const int heaviest = operation.reduction == kPreMulSum ? 2 : 1;
   const int exact = 1 << std::min(format_of(operation.type).mantissa_bits + 1, 20);
   const int budget = exact / heaviest;
-  if (budget < ranks && (rank + static_cast<int>(index)) % ranks >= budget) return 0;
+  if (budget < ranks && place_of(operation, ranks, rank) >= budget) return 0;
   const int most = std::max(budget / ranks, 1);
   return static_cast<double>(draw % static_cast<std::uint64_t>(2 * most + 1)) - most;
 }
 
-double element_of(const Operation& operation, int ranks, int rank, std::size_t index,
-                  std::uint64_t draw) {
+double element_of(const Operation& operation, int ranks, int rank, std::uint64_t draw) {
   switch (operation.reduction) {
     case ncclProd: {
       const double sign = (draw & 1) != 0 ? -1 : 1;
-      return (rank + static_cast<int>(index)) % ranks == 0 ? 2 * sign : sign;
+      return place_of(operation, ranks, rank) == 0 ? 2 * sign : sign;
     }
     case ncclMax:
     case ncclMin: return static_cast<double>(draw % 7) - 3;
-    default: return summand(operation, ranks, rank, index, draw);
+    default: return summand(operation, ranks, rank, draw);
   }
 }
 
@@ -305,7 +310,7 @@ Register pattern_of(const Operation& operation, int ranks, int rank, std::size_t
       const std::uint64_t bits = any_float(operation.type, draw);
       std::memcpy(to, &bits, bytes);
     } else if (chosen) {
-      put_element(to, operation.type, element_of(operation, ranks, rank, i, draw));
+      put_element(to, operation.type, element_of(operation, ranks, rank, draw));
     } else {
       std::memcpy(to, &draw, bytes);
     }
