@@ -7,7 +7,6 @@ namespace {
 class AlltoAll final : public CollectiveTest {
  public:
   const char* name() const override { return "AlltoAll"; }
-  bool defined_in_place() const override { return false; }
 
   Shape shape(std::size_t count, std::size_t type_bytes, int nranks) const override {
     const std::size_t share = aligned_share(count, type_bytes, nranks);

@@ -16,7 +16,7 @@ int run_list(int argc, char** argv) {
     const std::string_view name = name_of(collective);
     std::printf("%-14.*s", static_cast<int>(name.size()), name.data());
     for (const Algorithm& algorithm : algorithms()) {
-      if (algorithm.collective != collective) continue;
+      if (find_algorithm(collective, algorithm.name) != &algorithm) continue;
       std::printf(" %.*s", static_cast<int>(algorithm.name.size()), algorithm.name.data());
     }
     std::printf("\n");

@@ -46,6 +46,7 @@ struct Call {
   void* recv;
   std::size_t count;
   ncclDataType_t type;
+  std::size_t type_bytes;
   ncclRedOp_t op;
   int root;
   int rank;
@@ -64,10 +65,20 @@ class CollectiveTest {
   // Whether in-place results are defined; where not, they are timed and not judged.
   virtual bool defined_in_place() const { return true; }
 
+  // Why it cannot be done by so many ranks; null: it can.
+  virtual const char* refuses(int /*nranks*/) const { return nullptr; }
+
+  // Whether calls of several ranks may be one group. Not if a call's parts must follow each other.
+  virtual bool goes_in_groups() const { return true; }
+
   virtual Shape shape(std::size_t count, std::size_t type_bytes, int nranks) const = 0;
   // What `rank` must have received.
   virtual std::vector<Segment> expected(const Shape& shape, int rank, int nranks,
                                         int root) const = 0;
+  // The elements that bandwidth is reckoned from.
+  virtual std::size_t timed_count(const Shape& shape, int /*nranks*/) const {
+    return shape.moved_count();
+  }
   // Bus bandwidth over algorithm bandwidth.
   virtual double bus_factor(int nranks) const = 0;
   virtual ncclResult_t enqueue(const Call& call) const = 0;

@@ -61,6 +61,9 @@ Run::Run(const CollectiveTest& test, const Options& options, Launcher& launcher,
       team_(launcher, options.threads),
       table_(options_) {
   required_bandwidth();  // a bad value is told before the work, not after
+  if (const char* reason = test.refuses(world_.nranks())) {
+    throw UsageError(std::to_string(world_.nranks()) + " ranks: " + reason);
+  }
 }
 
 int Run::execute() {

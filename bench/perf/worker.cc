@@ -94,13 +94,13 @@ Worker::Buffers Worker::buffers(const Rank& rank, const Request& request, int it
 void Worker::enqueue(const Rank& rank, const Request& request, int iteration) const {
   const Buffers at = buffers(rank, request, iteration);
   rank.stream().enter_device();
-  check_nccl(test_.enqueue({at.send, at.recv, request.shape.param_count, request.type.id, rank.op(),
-                            request.root, rank.place().rank, rank.place().nranks, rank.comm(),
-                            rank.stream().handle()}));
+  check_nccl(test_.enqueue({at.send, at.recv, request.shape.param_count, request.type.id,
+                            request.type.bytes, rank.op(), request.root, rank.place().rank,
+                            rank.place().nranks, rank.comm(), rank.stream().handle()}));
 }
 
 void Worker::enqueue_iteration(const Request& request, int iteration) {
-  const bool group = ranks_.size() > 1 || options_.aggregated > 1;
+  const bool group = test_.goes_in_groups() && (ranks_.size() > 1 || options_.aggregated > 1);
   if (group) check_nccl(ncclGroupStart());
   for (int i = 0; i < options_.aggregated; ++i) {
     for (const Rank& rank : ranks_) {
@@ -175,10 +175,12 @@ Side Worker::measure(const Request& request) {
   const Timing timing = time_iterations(request);
   Side side;
   const double each = team_.combine(thread_, timing.seconds_each, combine_as(options_.average));
-  const auto bytes = static_cast<double>(request.shape.moved_count() * request.type.bytes);
+  const int nranks = ranks_.front().place().nranks;
+  const auto bytes =
+      static_cast<double>(test_.timed_count(request.shape, nranks) * request.type.bytes);
   side.time_us = each * 1e6;
   side.algorithm_gbs = each > 0 ? bytes / each / 1e9 : 0;
-  side.bus_gbs = side.algorithm_gbs * test_.bus_factor(ranks_.front().place().nranks);
+  side.bus_gbs = side.algorithm_gbs * test_.bus_factor(nranks);
   if (options_.per_iteration) {
     side.iterations = iteration_stats(team_.process_maxima(thread_, timing.iterations_us),
                                       options_.per_iteration_skip);

@@ -39,7 +39,7 @@ Pattern pattern_of(const CollectiveTest& test, const Request& request, int nrank
 std::uint64_t Worker::check(const Request& request, int number) {
   for (const Rank& rank : ranks_) prepare(rank, request, number);
   team_.barrier(thread_);  // nobody writes to a peer whose buffer is not ready
-  const bool group = ranks_.size() > 1;
+  const bool group = test_.goes_in_groups() && ranks_.size() > 1;
   if (group) check_nccl(ncclGroupStart());
   for (const Rank& rank : ranks_) enqueue(rank, request, number);
   if (group) check_nccl(ncclGroupEnd());

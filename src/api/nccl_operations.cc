@@ -2,115 +2,13 @@
 #include <cstring>
 
 #include "src/api/comm_handle.h"
+#include "src/api/enqueue.h"
 #include "src/api/export.h"
 #include "src/api/guard.h"
-#include "src/device/device.h"
 
 namespace {
 
 using namespace catenary;
-
-// What the caller gave, as it gave it.
-struct Given {
-  const char* function;
-  Collective kind;
-  const void* send;
-  void* receive;
-  std::size_t count;
-  ncclDataType_t type;
-  int op;  // -1: the collective does not reduce
-  int root;
-  ncclComm_t comm;
-  cudaStream_t stream;
-};
-
-DataType check_type(int type) {
-  if (type < 0 || type >= ncclNumTypes)
-    throw_error(ErrorCode::kInvalidArgument, "invalid type %d", type);
-  return static_cast<DataType>(type);
-}
-
-Stream* check_stream(const Given& given, Device& device) {
-  Stream* stream = stream_from_handle(given.stream, device);
-  if (stream == nullptr) {
-    throw_error(ErrorCode::kInvalidArgument, "%s : stream %p is not a stream", given.function,
-                static_cast<void*>(given.stream));
-  }
-  if (&stream->device() != &device) {
-    throw_error(ErrorCode::kInvalidArgument,
-                "%s : the stream belongs to device %d, the communicator to device %d",
-                given.function, stream->device().ordinal(), device.ordinal());
-  }
-  return stream;
-}
-
-// Which buffers this rank's part of the operation looks at.
-void check_buffers(const Given& given, int rank) {
-  const bool at_root = rank == given.root;
-  const bool sends =
-      given.kind != Collective::kRecv &&
-      (at_root || (given.kind != Collective::kBroadcast && given.kind != Collective::kScatter));
-  const bool receives =
-      given.kind != Collective::kSend &&
-      (at_root || (given.kind != Collective::kReduce && given.kind != Collective::kGather));
-  if (given.count == 0) return;
-  if (given.kind == Collective::kRecv ? given.receive == nullptr
-                                      : receives && given.receive == nullptr) {
-    throw_error(ErrorCode::kInvalidArgument, "%s : recvbuff argument is NULL", given.function);
-  }
-  if (given.kind == Collective::kSend ? given.send == nullptr : sends && given.send == nullptr) {
-    throw_error(ErrorCode::kInvalidArgument, "%s : sendbuff argument is NULL", given.function);
-  }
-}
-
-// Every rank's parts would overwrite others that are yet to be sent.
-void check_in_place(const Given& given, int nranks) {
-  if (given.kind != Collective::kAllToAll || given.count == 0 || nranks == 1) return;
-  if (given.send == given.receive) {
-    throw_error(ErrorCode::kInvalidArgument, "%s : cannot run in place", given.function);
-  }
-}
-
-void check_count(const Given& given, int nranks) {
-  const std::size_t parts = holds_part_per_rank(given.kind) ? static_cast<std::size_t>(nranks) : 1;
-  if (given.count > (SIZE_MAX >> 1) / element_bytes(static_cast<DataType>(given.type)) / parts) {
-    throw_error(ErrorCode::kInvalidArgument, "%s : count %zu is more than memory can hold",
-                given.function, given.count);
-  }
-}
-
-void enqueue(const Given& given) {
-  const CommCall call(given.comm, given.function);
-  call->throw_if_failed();
-  const DataType type = check_type(given.type);
-  if (has_root(given.kind) && (given.root < 0 || given.root >= call->nranks())) {
-    throw_error(ErrorCode::kInvalidArgument,
-                "%s : invalid root %d (root should be in the 0..%d range)", given.function,
-                given.root, call->nranks() - 1);
-  }
-  check_buffers(given, call->rank());
-  check_in_place(given, call->nranks());
-  check_count(given, call->nranks());
-
-  OperationRequest request;
-  request.kind = given.kind;
-  request.input = given.send;
-  request.output = given.receive;
-  request.count = given.count;
-  request.type = type;
-  if (reduces(given.kind)) request.reduction = call->reductions().resolve(given.op, type);
-  request.root = given.root;
-  request.stream = check_stream(given, call->device());
-
-  // By NCCL's rule not even a barrier.
-  if (given.count == 0 && !is_point_to_point(given.kind)) return;
-  if (Group& group = Group::of_this_thread(); group.active()) {
-    group.add(call.shared(), request);
-  } else {
-    call->check({&request, 1});
-    call->submit({&request, 1});
-  }
-}
 
 ncclResult_t operation(const Given& given) {
   return guarded([&] { enqueue(given); });

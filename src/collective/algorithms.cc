@@ -116,10 +116,26 @@ Steps copy_of_one(Place /*at*/) { co_yield {.src = input(0), .dst = output(0)}; 
 std::span<const Algorithm> algorithms() { return kAlgorithms; }
 
 const Algorithm* find_algorithm(Collective collective, std::string_view name) {
+  const Collective twin = twin_of(collective);
   const auto found = std::ranges::find_if(kAlgorithms, [&](const Algorithm& algorithm) {
-    return algorithm.collective == collective && algorithm.name == name;
+    return algorithm.collective == twin && algorithm.name == name &&
+           (!is_uneven(collective) || keeps_parts(algorithm)) &&
+           (collective != Collective::kBarrier || opens_links_only(algorithm));
   });
   return found == std::end(kAlgorithms) ? nullptr : found;
+}
+
+bool keeps_parts(const Algorithm& algorithm) {
+  constexpr std::string_view kNames[] = {"ring", "direct", "pairwise"};
+  const bool has_parts = algorithm.collective == Collective::kAllGather ||
+                         algorithm.collective == Collective::kReduceScatter ||
+                         algorithm.collective == Collective::kAllToAll;
+  return has_parts && std::ranges::find(kNames, algorithm.name) != std::end(kNames);
+}
+
+bool opens_links_only(const Algorithm& algorithm) {
+  return algorithm.collective == Collective::kAllReduce &&
+         (algorithm.name == "one_shot" || algorithm.name == "recursive_doubling");
 }
 
 Steps steps_of(const Algorithm& algorithm, Place at) {

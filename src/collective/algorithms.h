@@ -8,12 +8,15 @@
 //   AllGather, Gather        output(i) is what rank i gave; a rank gives input(0)
 //   ReduceScatter, Scatter   input(i) is what rank i gets; a rank gets output(0)
 //   AlltoAll                 input(i) goes to rank i, output(i) came from rank i
+//   AllGatherv, ReduceScatterv, AlltoAllv   the same, of parts that may differ in length
+//   Barrier                  an AllReduce of nothing: what ranks wait for is each other's openings
 // A step's chunks, and the two ends of a message, are equally long.
 //
 // Every schedule is right in place, for the layouts that NCCL documents (AllReduce, Reduce,
-// Broadcast: input == output; AllGather, Gather: input == output + its own part; ReduceScatter,
-// Scatter: output == input + its own part): no step reads input that an earlier one overwrote as
-// output. A step whose src and dst are then the same memory has nothing to copy.
+// Broadcast: input == output; and so for AlltoAll, which NCCL leaves undefined; AllGather, Gather:
+// input == output + its own part; ReduceScatter, Scatter: output == input + its own part): no step
+// reads input that an earlier one overwrote as output. A step whose src and dst are then the same
+// memory has nothing to copy.
 //
 // Threads: any. Nothing waits or fails: arguments are checked where the user's enter,
 // 0 <= rank, root < ranks. The functions are only asked for two ranks or more; one rank copies.
@@ -52,8 +55,8 @@ Steps direct_recv(Place at);
 // same messages in the same order. One hop, for messages whose size does not matter.
 Steps one_shot_all_reduce(Place at);
 
-// Pairwise: all-to-all in rounds, each rank sending to one and receiving from one, so that little
-// is in flight at a time.
+// Pairwise: all-to-all in rounds, in each of which two ranks exchange, so that little is in flight
+// at a time.
 Steps pairwise_all_to_all(Place at);
 
 // Trees (tree.h): logarithmic depth. Binomial, and of radix 4: one chunk, for short messages. Two
@@ -111,6 +114,13 @@ struct Algorithm {
 
 // All of them; at least one for each collective.
 std::span<const Algorithm> algorithms();
+
+// Whether no chunk ever travels or rests under the length of another, so that parts may be uneven;
+// proved. Its twin's algorithms of which that is so are those of an uneven collective.
+bool keeps_parts(const Algorithm& algorithm);
+// Whether each message is the first one on its link, and so is sent even without elements. An
+// all-reduce of which that is so is a barrier.
+bool opens_links_only(const Algorithm& algorithm);
 
 // The one of that name for a collective, or null.
 const Algorithm* find_algorithm(Collective collective, std::string_view name);

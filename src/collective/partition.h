@@ -17,9 +17,11 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "src/base/error.h"
 #include "src/collective/operation.h"
+#include "src/collective/schedule.h"
 
 namespace catenary {
 
@@ -32,6 +34,13 @@ struct Range {
   std::size_t offset = 0;
   std::size_t count = 0;
   bool operator==(const Range&) const = default;
+};
+
+// The parts of an uneven collective, as the caller lays them out: one for each rank, or the only
+// one of a buffer that has no more.
+struct UnevenParts {
+  std::vector<Range> input;
+  std::vector<Range> output;
 };
 
 // Element sizes and cuts are mostly powers of two, and a shift is ten times cheaper than a
@@ -50,6 +59,9 @@ constexpr std::size_t cut_elements(std::size_t element_bytes) {
   const std::size_t elements = divided_down(kCutBytes, element_bytes);
   return elements * element_bytes == kCutBytes ? elements : 1;
 }
+
+// Which elements a lane moves, of `count`: lanes cut them as evenly as cuts allow.
+constexpr Range lane_range(std::size_t count, std::size_t element_bytes, int lane, int lanes);
 
 class Partition {
  public:
@@ -91,17 +103,54 @@ class Partition {
     return partition;
   }
 
+  // Parts that the caller lays out, and keeps where they are: what a lane moves of each.
+  static Partition uneven(const UnevenParts& parts, std::size_t element_bytes, int lane = 0,
+                          int lanes = 1) {
+    Partition partition;
+    partition.element_bytes_ = element_bytes;
+    partition.uneven_ = &parts;
+    partition.lane_ = lane;
+    partition.lanes_ = lanes;
+    for (const std::vector<Range>* side : {&parts.input, &parts.output}) {
+      for (const Range& part : *side) {
+        partition.longest_ = std::max(partition.longest_, partition.lane_of(part).count);
+      }
+    }
+    return partition;
+  }
+
   constexpr std::size_t element_bytes() const { return element_bytes_; }
+
+  // Where an input or output chunk lies; how long one of scratch or carry is.
+  constexpr Range chunk(const Chunk& chunk) const {
+    return uneven_ == nullptr ? this->chunk(chunk.index) : uneven_chunk(chunk);
+  }
 
   constexpr Range chunk(int index) const {
     const std::size_t begin = boundary(static_cast<std::size_t>(index));
     return {begin, std::min(boundary(static_cast<std::size_t>(index) + 1) - begin, longest_)};
   }
 
-  // Elements in the longest chunk, which is the first.
-  constexpr std::size_t longest_chunk() const { return chunk(0).count; }
+  // Elements in the longest chunk: the first, unless parts are uneven.
+  constexpr std::size_t longest_chunk() const {
+    return uneven_ == nullptr ? chunk(0).count : longest_;
+  }
 
  private:
+  // Scratch and carry have the lengths of the buffer with more parts.
+  constexpr Range uneven_chunk(const Chunk& chunk) const {
+    const bool is_private = chunk.buffer != Buffer::kInput && chunk.buffer != Buffer::kOutput;
+    const bool in_input = is_private ? uneven_->input.size() > uneven_->output.size()
+                                     : chunk.buffer == Buffer::kInput;
+    const std::vector<Range>& side = in_input ? uneven_->input : uneven_->output;
+    return lane_of(side[static_cast<std::size_t>(chunk.index)]);
+  }
+
+  constexpr Range lane_of(const Range& part) const {
+    const Range mine = lane_range(part.count, element_bytes_, lane_, lanes_);
+    return {part.offset + mine.offset, mine.count};
+  }
+
   constexpr std::size_t boundary(std::size_t index) const {
     return std::min(begin_ + index * stride_ + std::min(index, longer_chunks_) * unit_, end_);
   }
@@ -113,9 +162,11 @@ class Partition {
   std::size_t longest_ = 0;        // no chunk is longer
   std::size_t longer_chunks_ = 0;  // so many of the first chunks are one unit longer
   std::size_t unit_ = 0;
+  const UnevenParts* uneven_ = nullptr;  // not null: lays out the parts, and lanes cut each
+  int lane_ = 0;
+  int lanes_ = 1;
 };
 
-// Which elements a lane moves, of `count`: lanes cut them as evenly as cuts allow.
 constexpr Range lane_range(std::size_t count, std::size_t element_bytes, int lane, int lanes) {
   if (lanes == 1) return {0, count};
   return Partition::split(count, element_bytes, lanes).chunk(lane);
@@ -156,9 +207,10 @@ class Slicing {
 
   // What of a chunk moves in a pass. Empty for a short chunk in a late pass.
   constexpr Range part(int chunk, std::size_t pass) const {
-    const Range whole = partition_.chunk(chunk);
-    const std::size_t done = std::min(pass * pass_, whole.count);
-    return {whole.offset + done, std::min(pass_, whole.count - done)};
+    return part_of(partition_.chunk(chunk), pass);
+  }
+  constexpr Range part(const Chunk& chunk, std::size_t pass) const {
+    return part_of(partition_.chunk(chunk), pass);
   }
 
   // Elements in the longest part that moves in a pass.
@@ -173,6 +225,11 @@ class Slicing {
   }
 
  private:
+  constexpr Range part_of(const Range& whole, std::size_t pass) const {
+    const std::size_t done = std::min(pass * pass_, whole.count);
+    return {whole.offset + done, std::min(pass_, whole.count - done)};
+  }
+
   static constexpr std::size_t elements_in(std::size_t bytes, std::size_t element_bytes) {
     const std::size_t unit = cut_elements(element_bytes);
     const std::size_t count = divided_down(bytes, element_bytes);

@@ -45,6 +45,8 @@ std::string_view best_name(Collective collective, std::size_t bytes, int nranks,
       return goes_direct(bytes, kDirectBytes, nranks, machine) ? "direct" : "ring";
     case Collective::kAllGather:
     case Collective::kReduceScatter:
+    case Collective::kAllGatherV:
+    case Collective::kReduceScatterV:
       return goes_direct(bytes, kDirectBytes, nranks, machine) ? "direct" : "ring";
     case Collective::kBroadcast:
     case Collective::kReduce:
@@ -52,6 +54,10 @@ std::string_view best_name(Collective collective, std::size_t bytes, int nranks,
     case Collective::kAllToAll:
       return bytes <= kDirectAllToAllBytes || machine.local_ranks > machine.cores ? "direct"
                                                                                   : "pairwise";
+    // Ranks know their own counts only, so the choice must not depend on bytes.
+    case Collective::kAllToAllV: return "direct";
+    case Collective::kBarrier:
+      return nranks <= kMostDirectRanks ? "one_shot" : "recursive_doubling";
     case Collective::kGather:
     case Collective::kScatter:
     case Collective::kSend:

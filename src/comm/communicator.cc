@@ -7,7 +7,6 @@
 
 #include "src/base/log.h"
 #include "src/collective/box.h"
-#include "src/device/event.h"
 #include "src/device/process_life.h"
 #include "src/topology/machine.h"
 
@@ -109,7 +108,11 @@ Communicator::Communicator(int rank, int nranks, Device& device, const Communica
       reductions_(nranks),
       isa_(kernels::isa_from(config)),
       slice_bytes_(round_up(static_cast<std::size_t>(config.slot_bytes), 64)),
+      own_message_{.steps = {{.src = input(0), .dst = output(0), .extent = output(0)}},
+                   .fold_sources = {}},
       ledger_(rank),
+      send_plans_(static_cast<std::size_t>(nranks)),
+      recv_plans_(static_cast<std::size_t>(nranks)),
       send_turns_(static_cast<std::size_t>(nranks)),
       recv_turns_(static_cast<std::size_t>(nranks)) {}
 
@@ -200,52 +203,22 @@ void Communicator::check(std::span<const OperationRequest> requests) {
 // Turns are taken and streams are joined under one lock, or two threads could enqueue on one stream
 // in the other order than they took their turns. A failure in between breaks the order of turns,
 // and the peers may already count on us: it is the communicator's.
-void Communicator::submit(std::span<const OperationRequest> requests) {
+void Communicator::submit(std::span<const OperationRequest> requests, Event* after) {
   const std::lock_guard lock(submit_mutex_);
   if (left_.load(std::memory_order_acquire)) {
     throw_error(ErrorCode::kInvalidUsage, "rank %d has left the communicator", rank_);
   }
   try {
-    enqueue(requests, make_task(requests));
+    if (after != nullptr) {
+      enqueue_aside(requests, make_task(requests), *after);
+    } else {
+      enqueue(requests, make_task(requests));
+    }
   } catch (const std::exception& error) {
     const auto* known = dynamic_cast<const Error*>(&error);
     fail(known != nullptr ? *known : Error(ErrorCode::kSystem, error.what()), true);
     throw;
   }
-}
-
-TaskPtr Communicator::make_task(std::span<const OperationRequest> requests) {
-  std::unique_ptr<GroupRun> run = take_run();
-  run->begin(shared_from_this());
-  in_flight_.fetch_add(1, std::memory_order_relaxed);
-  TaskPtr task(run.release());
-  const std::lock_guard lock(issue_mutex_);
-  for (const OperationRequest& request : requests) {
-    add_operation(request, static_cast<GroupRun&>(*task));
-  }
-  return task;
-}
-
-// A stream of each group member waits for the whole group, before and after, as if the group had
-// been posted on every one of them.
-void Communicator::enqueue(std::span<const OperationRequest> requests, TaskPtr task) {
-  Stream& main = *requests.front().stream;
-  std::vector<Stream*> others;
-  for (const OperationRequest& request : requests) {
-    if (request.stream == &main) continue;
-    if (std::find(others.begin(), others.end(), request.stream) != others.end()) continue;
-    others.push_back(request.stream);
-  }
-  for (Stream* other : others) {
-    Event before(false);
-    other->record(before);
-    main.wait_event(before);
-  }
-  main.enqueue(std::move(task));
-  if (others.empty()) return;
-  Event after(false);
-  main.record(after);
-  for (Stream* other : others) other->wait_event(after);
 }
 
 std::unique_ptr<GroupRun> Communicator::take_run() {
@@ -263,54 +236,6 @@ void Communicator::run_over(GroupRun& run) noexcept {
     if (pool_.size() < kPooledRuns) pool_.push_back(std::move(owned));
   }
   in_flight_.fetch_sub(1, std::memory_order_release);
-}
-
-const PlanCache::Entry& Communicator::find_plan(const OperationRequest& request) {
-  return plans_->find({.kind = request.kind,
-                       .count = request.count,
-                       .element_bytes = element_bytes(request.type),
-                       .root = has_root(request.kind) ? request.root : 0,
-                       .scaled = request.reduction.scaling.from != Scaling::From::kNothing});
-}
-
-void Communicator::add_operation(const OperationRequest& request, GroupRun& run) {
-  const PlanCache::Entry& entry = find_plan(request);
-
-  RunSpec spec;
-  if (reduces(request.kind)) {
-    spec.kernels = &kernels::reduce_kernels(request.type, request.reduction.op, isa_);
-  }
-  spec.input = static_cast<const std::byte*>(request.input);
-  spec.output = static_cast<std::byte*>(request.output);
-  spec.scaling = request.reduction.scaling;
-  spec.divisor = request.reduction.divisor;
-  spec.rank = rank_;
-
-  const auto peer = static_cast<std::size_t>(request.root);
-  Turn& turn = request.kind == Collective::kSend   ? send_turns_[peer]
-               : request.kind == Collective::kRecv ? recv_turns_[peer]
-                                                   : collective_turn_;
-  spec.descriptor.sequence = static_cast<std::uint32_t>(turn.taken);
-  spec.descriptor.kind = request.kind;
-  spec.descriptor.type = request.type;
-  spec.descriptor.reduction = reduces(request.kind) ? request.reduction.name : Reduction::kNone;
-  if (&turn == &collective_turn_) {
-    spec.descriptor.algorithm = static_cast<std::uint8_t>(entry.algorithm - algorithms().data());
-    spec.descriptor.root = has_root(request.kind) ? request.root : 0;
-  }
-  spec.descriptor.count = request.count;
-
-  const std::uint64_t ticket = turn.take();
-  const auto lanes = static_cast<int>(entry.lanes.size());
-  for (int lane = 0; lane < lanes; ++lane) {
-    const auto index = static_cast<std::size_t>(lane);
-    spec.plan = &entry.lanes[index];
-    spec.scratch = &scratch_[index];
-    spec.slicing = Slicing(partition_for(request.kind, request.count, element_bytes(request.type),
-                                         spec.plan->chunk_count, lane, lanes),
-                           slice_bytes_, static_cast<std::uint32_t>(config_.slots - 1));
-    run.add(spec, turn, ticket);
-  }
 }
 
 void Communicator::wait_idle() {

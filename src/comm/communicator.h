@@ -27,6 +27,7 @@
 #include "src/comm/reductions.h"
 #include "src/comm/stall_watch.h"
 #include "src/device/device.h"
+#include "src/device/event.h"
 #include "src/engine/group_run.h"
 #include "src/transport/link_table.h"
 
@@ -52,7 +53,10 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   // Throws if these operations of one group cannot go together.
   void check(std::span<const OperationRequest> requests);
   // Submits operations that check() let pass, of one group or a single one, on their streams.
-  void submit(std::span<const OperationRequest> requests);
+  // With `after`, they run beside their streams, which must be made to wait for that event: so that
+  // they do not wait for other communicators' operations of their group, which need not come in the
+  // same order on all ranks.
+  void submit(std::span<const OperationRequest> requests, Event* after = nullptr);
   // Waits until nothing of this communicator is under way.
   void wait_idle();
   // The last look before leaving, with nothing under way: the disagreement of ranks that has become
@@ -110,7 +114,10 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   std::unique_ptr<GroupRun> take_run();
   const PlanCache::Entry& find_plan(const OperationRequest& request);
   void add_operation(const OperationRequest& request, GroupRun& run);
+  void add_own_message(const OperationRequest& send, const OperationRequest& receive,
+                       GroupRun& run);
   void enqueue(std::span<const OperationRequest> requests, TaskPtr task);
+  void enqueue_aside(std::span<const OperationRequest> requests, TaskPtr task, Event& after);
   Wait wait_until_timeout() const;
 
   // Constant after construction.
@@ -122,6 +129,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   Reductions reductions_;
   const kernels::Isa isa_;
   const std::size_t slice_bytes_;
+  const Plan own_message_;
 
   // Constant after join().
   UniqueId id_{};
@@ -154,6 +162,8 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   // Guarded by issue_mutex_.
   std::mutex issue_mutex_;
   std::unique_ptr<PlanCache> plans_;
+  std::vector<const PlanCache::Entry*> send_plans_;  // by peer; null until there is one
+  std::vector<const PlanCache::Entry*> recv_plans_;
   Turn collective_turn_;
   std::vector<Turn> send_turns_;
   std::vector<Turn> recv_turns_;

@@ -1,7 +1,9 @@
 #include "src/comm/group.h"
 
 #include <algorithm>
+#include <deque>
 #include <future>
+#include <unordered_map>
 #include <utility>
 
 #include "src/base/scope_exit.h"
@@ -52,8 +54,39 @@ Group::Outcome Group::end() {
   for (const Member& member : contents.members) member.communicator->check(member.requests);
   cancel.release();
   const Outcome outcome = run_jobs(std::move(contents.jobs));
-  for (const Member& member : contents.members) member.communicator->submit(member.requests);
+  submit(contents.members);
   return outcome;
+}
+
+// Operations of a group run together, whatever their order: also those of different communicators,
+// which on a stream that they share would go one after the other.
+void Group::submit(const std::vector<Member>& members) {
+  if (!share_a_stream(members)) {
+    for (const Member& member : members) member.communicator->submit(member.requests);
+    return;
+  }
+  std::deque<Event> done;
+  const ScopeExit join([&] {
+    for (std::size_t i = 0; i < done.size(); ++i) {
+      for (const OperationRequest& request : members[i].requests) {
+        request.stream->wait_event(done[i]);
+      }
+    }
+  });
+  for (const Member& member : members) {
+    member.communicator->submit(member.requests, &done.emplace_back(false));
+  }
+}
+
+bool Group::share_a_stream(const std::vector<Member>& members) {
+  if (members.size() < 2) return false;
+  std::unordered_map<const Stream*, const Member*> users;
+  for (const Member& member : members) {
+    for (const OperationRequest& request : member.requests) {
+      if (users.try_emplace(request.stream, &member).first->second != &member) return true;
+    }
+  }
+  return false;
 }
 
 void Group::drop() {

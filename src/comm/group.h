@@ -57,6 +57,8 @@ class Group {
     std::vector<Job> jobs;
   };
   Contents close();
+  static void submit(const std::vector<Member>& members);
+  static bool share_a_stream(const std::vector<Member>& members);
   static Outcome run_jobs(std::vector<Job> jobs);
 
   int depth_ = 0;

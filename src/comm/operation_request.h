@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "src/base/types.h"
 #include "src/collective/operation.h"
+#include "src/collective/partition.h"
 #include "src/device/stream.h"
 #include "src/engine/descriptor.h"
 #include "src/engine/schedule_run.h"
@@ -26,6 +28,7 @@ struct OperationRequest {
   const void* input = nullptr;
   void* output = nullptr;
   std::size_t count = 0;
+  std::shared_ptr<const UnevenParts> parts = {};  // of an uneven collective
   DataType type = DataType::kInt8;
   ResolvedReduction reduction = {};
   int root = 0;  // the peer, for point-to-point

@@ -26,9 +26,34 @@ std::string describe(const Descriptor& descriptor) {
     case Collective::kReduce:
     case Collective::kGather:
     case Collective::kScatter: text += format(", root %d", descriptor.root); break;
+    case Collective::kAllToAllV:
+      if (descriptor.root >= 0) text += format(", from rank %d", descriptor.root);
+      break;
+    case Collective::kAllGatherV:
+    case Collective::kReduceScatterV:
+      text += format(", in parts with digest %08x", descriptor.parts);
+      break;
     default: break;
   }
   return text + ")";
+}
+
+Descriptor opening_of(const Descriptor& all_to_all_v, int sender, std::uint64_t count) {
+  Descriptor opening = all_to_all_v;
+  opening.root = sender;
+  opening.count = count;
+  return opening;
+}
+
+Descriptor whole(const Descriptor& descriptor) {
+  return descriptor.kind == Collective::kAllToAllV ? opening_of(descriptor, -1, 0) : descriptor;
+}
+
+// FNV-1a, by words.
+std::uint32_t digest_of(const std::vector<Range>& parts) {
+  std::uint64_t digest = 0xcbf29ce484222325u;
+  for (const Range& part : parts) digest = (digest ^ part.count) * 0x100000001b3u;
+  return static_cast<std::uint32_t>(digest ^ digest >> 32);
 }
 
 bool matches(const Descriptor& mine, const Descriptor& theirs) {

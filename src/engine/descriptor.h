@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "src/base/error.h"
 #include "src/base/types.h"
 #include "src/collective/operation.h"
+#include "src/collective/partition.h"
 
 namespace catenary {
 
@@ -24,13 +26,21 @@ struct Descriptor {
   DataType type = DataType::kInt8;
   Reduction reduction = Reduction::kNone;
   std::uint8_t algorithm = 0;  // ranks that choose differently would hang just as well
-  std::int32_t root = 0;       // point-to-point: unused
-  std::uint32_t reserved = 0;
+  std::int32_t root = 0;       // AlltoAllv: see opening_of(); point-to-point: unused
+  std::uint32_t parts = 0;     // AllGatherv, ReduceScatterv: a digest of the parts' lengths
   std::uint64_t count = 0;
 
   bool operator==(const Descriptor&) const = default;
 };
 static_assert(sizeof(Descriptor) == 24);
+
+// A number that is another one for other lengths, almost surely.
+std::uint32_t digest_of(const std::vector<Range>& parts);
+
+// The ranks of an AlltoAllv know of each other only what they exchange. The opening of a message
+// tells its sender and how many elements the message has in all; whole() knows nothing of that.
+Descriptor opening_of(const Descriptor& all_to_all_v, int sender, std::uint64_t count);
+Descriptor whole(const Descriptor& descriptor);
 
 // "AllReduce number 7 (count 100, float, sum)".
 std::string describe(const Descriptor& descriptor);

@@ -58,13 +58,15 @@ class Compiler {
     }
   }
 
-  int part_of(const Chunk& chunk) const { return chunk.index % plan_.chunk_count; }
+  Chunk part_of(const Chunk& chunk) const {
+    return {chunk.buffer, chunk.index % plan_.chunk_count};
+  }
 
   void add_step(const Step& step) {
     PlannedStep planned;
     planned.src = step.src;
     planned.dst = step.dst;
-    planned.part = part_of(step.dst ? step.dst : step.src);
+    planned.extent = part_of(step.dst ? step.dst : step.src);
     planned.received_first = step.received_first;
     fill_recv(step.recv_from, planned);
     fill_send(step.send_to, planned);
@@ -76,7 +78,7 @@ class Compiler {
     PlannedStep planned;
     planned.fold_first = static_cast<int>(plan_.fold_sources.size());
     const Chunk carried = steps_[at].dst;
-    planned.part = part_of(carried);
+    planned.extent = part_of(carried);
     if (steps_[at].src) plan_.fold_sources.push_back({nullptr, steps_[at].src, kNobody, false});
     for (bool first = true;; ++at, first = false) {
       if (at == steps_.size()) throw Error(ErrorCode::kInternal, "a schedule leaves a fold open");

@@ -19,7 +19,7 @@ struct PlannedStep {
   SendLink* send = nullptr;
   Chunk src = {};
   Chunk dst = {};
-  int part = 0;  // of the partition: as long as the step's chunks are
+  Chunk extent = {};  // a chunk as long as all of the step
   int recv_from = kNobody;
   int send_to = kNobody;
   bool received_first = false;

@@ -72,7 +72,7 @@ std::vector<bool> ScheduleRun::opened(int nranks) const {
 // Does the slices of one step that can be done now; true once all are. The first message of an
 // operation on a link is sent even if it carries no data: it opens with the descriptor.
 bool ScheduleRun::do_step(const PlannedStep& step) {
-  const Range part = spec_.slicing.part(step.part, pass_);
+  const Range part = spec_.slicing.part(step.extent, pass_);
   const std::size_t slices = spec_.slicing.slices(part);
   for (;;) {
     const bool first = pass_ == 0 && slice_ == 0;
@@ -98,7 +98,7 @@ bool ScheduleRun::do_slice(const PlannedStep& step, const Slice& slice, bool fir
   const bool receives = step.recv != nullptr && (slice.bytes > 0 || opens_recv);
   const bool sends = step.send != nullptr && (slice.bytes > 0 || opens_send);
   if (receives) {
-    received = peek(*step.recv, step.recv_from, opens_recv, slice.bytes).data();
+    received = peek(step, *step.recv, step.recv_from, opens_recv, slice.bytes).data();
     if (received == nullptr) return false;
   }
   if (sends) {
@@ -131,7 +131,8 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, boo
     const FoldSource& from = sources[i];
     operands[i] = source(from.own, slice);
     if (!is_sent(from)) continue;
-    operands[i] = peek(*from.recv, from.recv_from, first && from.opens_recv, slice.bytes).data();
+    operands[i] =
+        peek(step, *from.recv, from.recv_from, first && from.opens_recv, slice.bytes).data();
     if (operands[i] == nullptr) return false;
   }
   const bool opens_send = first && step.opens_send;
@@ -159,7 +160,8 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, boo
 }
 
 // The data of the next message on a link, null data while there is none.
-ByteView ScheduleRun::peek(RecvLink& link, int peer, bool opening, std::size_t bytes) {
+ByteView ScheduleRun::peek(const PlannedStep& step, RecvLink& link, int peer, bool opening,
+                           std::size_t bytes) {
   const ByteView message = link.try_peek();
   if (message.empty()) {
     waits_for_ = peer;
@@ -167,7 +169,7 @@ ByteView ScheduleRun::peek(RecvLink& link, int peer, bool opening, std::size_t b
   }
   std::size_t skip = 0;
   if (opening) {
-    check_opening(message, peer);
+    check_opening(step, message, peer);
     skip = opening_bytes(bytes);
   }
   if (message.size() != skip + bytes) {
@@ -185,24 +187,34 @@ std::byte* ScheduleRun::acquire(const PlannedStep& step, bool opening, std::size
     waits_for_ = step.send_to;
     return nullptr;
   }
-  if (opening) std::memcpy(slot.data(), &spec_.descriptor, sizeof spec_.descriptor);
+  if (opening) {
+    const Descriptor mine = opening_of(step, spec_.rank);
+    std::memcpy(slot.data(), &mine, sizeof mine);
+  }
   return slot.data() + skip;
 }
 
-void ScheduleRun::check_opening(ByteView message, int peer) const {
+// It goes between two ranks in one step.
+Descriptor ScheduleRun::opening_of(const PlannedStep& step, int sender) const {
+  const Descriptor& mine = spec_.descriptor;
+  if (mine.kind != Collective::kAllToAllV) return mine;
+  return catenary::opening_of(mine, sender, spec_.slicing.partition().chunk(step.extent).count);
+}
+
+void ScheduleRun::check_opening(const PlannedStep& step, ByteView message, int peer) const {
+  const Descriptor mine = opening_of(step, peer);
   Descriptor theirs;
   if (message.size() >= sizeof theirs) {
     std::memcpy(&theirs, message.data(), sizeof theirs);
-    if (matches(spec_.descriptor, theirs)) return;
+    if (matches(mine, theirs)) return;
   }
-  throw disagreement(spec_.rank, spec_.descriptor, peer, theirs);
+  throw disagreement(spec_.rank, mine, peer, theirs);
 }
 
 const std::byte* ScheduleRun::source(const Chunk& chunk, const Slice& slice) const {
   if (!chunk) return nullptr;
   if (chunk.buffer != Buffer::kInput) return target(chunk, slice);
-  return spec_.input + spec_.slicing.part(chunk.index, pass_).offset * element_bytes_ +
-         slice.offset;
+  return spec_.input + spec_.slicing.part(chunk, pass_).offset * element_bytes_ + slice.offset;
 }
 
 std::byte* ScheduleRun::target(const Chunk& chunk, const Slice& slice) const {
@@ -210,8 +222,7 @@ std::byte* ScheduleRun::target(const Chunk& chunk, const Slice& slice) const {
   if (chunk.buffer == Buffer::kScratch) {
     return scratch_ + static_cast<std::size_t>(chunk.index) * scratch_stride_ + slice.offset;
   }
-  return spec_.output + spec_.slicing.part(chunk.index, pass_).offset * element_bytes_ +
-         slice.offset;
+  return spec_.output + spec_.slicing.part(chunk, pass_).offset * element_bytes_ + slice.offset;
 }
 
 // The heart: what one slice does to bytes. `received` and `own` are operands (either may be null),

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "src/collective/partition.h"
@@ -38,6 +39,7 @@ struct RunSpec {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
   Slicing slicing{Partition{}, 64, 2};
+  std::shared_ptr<const UnevenParts> parts;  // what the slicing's partition points to, if uneven
   Descriptor descriptor;
   Scaling scaling;
   std::int64_t divisor = 1;  // integer averages
@@ -74,9 +76,10 @@ class ScheduleRun {
   bool do_slice(const PlannedStep& step, const Slice& slice, bool first);
   bool do_fold_slice(const PlannedStep& step, const Slice& slice, bool first);
 
-  ByteView peek(RecvLink& link, int peer, bool opening, std::size_t bytes);
+  ByteView peek(const PlannedStep& step, RecvLink& link, int peer, bool opening, std::size_t bytes);
   std::byte* acquire(const PlannedStep& step, bool opening, std::size_t bytes);
-  void check_opening(ByteView message, int peer) const;
+  void check_opening(const PlannedStep& step, ByteView message, int peer) const;
+  Descriptor opening_of(const PlannedStep& step, int sender) const;
   // Where a slice of a chunk lies; null for no chunk.
   const std::byte* source(const Chunk& chunk, const Slice& slice) const;
   std::byte* target(const Chunk& chunk, const Slice& slice) const;

@@ -26,6 +26,7 @@ Shares shares_of(const Scene& scene, int rank) {
     case Collective::kScatter: return {all_if_root, Share::kOwn};
     case Collective::kSend:
     case Collective::kRecv: return {rank == 0 ? Share::kAll : Share::kNone, all_if_root};
+    default: break;
   }
   throw_error(ErrorCode::kInternal, "what %s means is not known to pictures",
               name_of(scene).c_str());

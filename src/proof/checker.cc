@@ -122,7 +122,7 @@ bool Checker::take_step(int rank, State& state, const Step& step) {
   task.recv_from = step.recv_from;
   task.send_to = step.send_to;
   task.received_first = step.received_first;
-  task.part = shape_.part_of(step.dst ? step.dst : step.src);
+  if (!label_task(rank, state, step.dst ? step.dst : step.src)) return false;
   task.in = nullptr;
   task.out = nullptr;
   task.is_fold = false;
@@ -149,7 +149,7 @@ bool Checker::take_fold(int rank, State& state, const Step& first) {
   Task& task = state.task;
   task = {};
   task.src = first.src;
-  task.part = shape_.part_of(first.dst);
+  if (!label_task(rank, state, first.dst)) return false;
   task.is_fold = true;
   state.fold.clear();
   state.fold_ready = 0;
@@ -167,6 +167,9 @@ bool Checker::take_fold(int rank, State& state, const Step& first) {
     if (state.pass > 0) continue;
     if (const char* wrong = shape_.wrong(*step, rank)) return fail(rank, state, wrong);
   }
+  if (which_.keeps_parts && task.dst && label_of(which_, rank, task.dst) != task.label) {
+    return fail(rank, state, "a fold and its result may differ in length");
+  }
   bool opens_out = false;
   if (task.send_to != kNobody) {
     task.out = &links_.at(rank, task.send_to);
@@ -177,13 +180,23 @@ bool Checker::take_fold(int rank, State& state, const Step& first) {
   return true;
 }
 
+// The part is a rank's own affair where all parts are equally long.
+bool Checker::label_task(int rank, State& state, const Chunk& extent) {
+  Task& task = state.task;
+  task.part = shape_.part_of(extent);
+  task.label = per_rank_ ? 0 : task.part;
+  if (!which_.keeps_parts) return true;
+  task.label = label_of(which_, rank, extent);
+  const bool same = !task.src || label_of(which_, rank, task.src) == task.label;
+  return (same && task.label != kNobody) || fail(rank, state, "src and dst may differ in length");
+}
+
 // How many slices a task has. The first message on a link is sent even if it carries no data.
 void Checker::size_task(State& state, bool opens_in, bool opens_out) {
   Task& task = state.task;
   const Range& part = part_of(state, task.part);
   task.is_empty = part.count == 0;
-  // The part is its own affair where all parts are equally long.
-  state.frame = frame_of(per_rank_ ? 0 : task.part, state.pass, task.is_empty ? kNoSlice : 0);
+  state.frame = frame_of(task.label, state.pass, task.is_empty ? kNoSlice : 0);
   state.slices = static_cast<std::uint32_t>(part.count);
   if (!task.is_empty) return;
   if (!opens_in) task.in = nullptr;

@@ -49,6 +49,7 @@ class Checker {
     int recv_from = kNobody;
     int send_to = kNobody;
     int part = 0;
+    int label = 0;  // what both ends of its messages must agree on
     bool received_first = false;
     bool is_fold = false;
     bool is_empty = false;  // moves no data, but opens a link
@@ -96,6 +97,7 @@ class Checker {
 
   void cut_parts();
   void begin_pass(int rank, State& state);
+  bool label_task(int rank, State& state, const Chunk& extent);
   void size_task(State& state, bool opens_in, bool opens_out);
   bool has_room(const Task& task);
   void send(const State& state, const Fingerprint& value);

@@ -11,7 +11,7 @@ void Memory::begin(const ProofCase& which, Orders& orders) {
   orders_ = &orders;
   const bool exchanges = which.collective == Collective::kAllToAll;
   reduces_ = reduces(which.collective);
-  in_place_ = !exchanges && !is_point_to_point(which.collective);
+  in_place_ = !is_point_to_point(which.collective);
   gathered_ = gathers(which.collective) || exchanges;
   scattered_ = scatters(which.collective) || exchanges;
   outputs_ = output_elements(which);

@@ -116,7 +116,9 @@ class Memory {
   bool is_overwritten(int rank, std::size_t element) const {
     if (!in_place_) return false;
     const std::size_t own = static_cast<std::size_t>(rank) * which_.count;
-    const std::size_t at = gathered_ ? element + own : scattered_ ? element - own : element;
+    const std::size_t at = gathered_ == scattered_ ? element
+                           : gathered_             ? element + own
+                                                   : element - own;
     return at < outputs_ && is_written(rank, at);
   }
   bool refuse(std::size_t element, const char* how);
@@ -124,7 +126,7 @@ class Memory {
 
   ProofCase which_;
   bool reduces_ = false;
-  bool in_place_ = false;   // NCCL documents a layout for it
+  bool in_place_ = false;   // there is a layout for it: NCCL's, or for AlltoAll one on the other
   bool gathered_ = false;   // the output holds a part of each rank
   bool scattered_ = false;  // the inputs hold a part for each rank
   Orders* orders_ = nullptr;

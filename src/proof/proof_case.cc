@@ -30,6 +30,15 @@ Slicing slicing_of(const ProofCase& which, int chunk_count) {
   return Slicing(partition, kCutBytes, which.slots - 1);
 }
 
+int label_of(const ProofCase& which, int rank, const Chunk& chunk) {
+  const bool is_input = chunk.buffer == Buffer::kInput;
+  const bool is_output = chunk.buffer == Buffer::kOutput;
+  if (gathers(which.collective)) return is_input ? rank : chunk.index % which.ranks;
+  if (scatters(which.collective)) return is_output ? rank : chunk.index % which.ranks;
+  if (is_input) return rank * which.ranks + chunk.index;
+  return is_output ? chunk.index * which.ranks + rank : kNobody;
+}
+
 bool runs_on(const Algorithm& algorithm, const ProofCase& which) {
   return algorithm.runs_on(place_of(which, 0));
 }
@@ -73,8 +82,8 @@ bool has_input(const ProofCase& which, int rank) {
     case Collective::kReduceScatter:
     case Collective::kAllToAll:
     case Collective::kGather: return true;
+    default: return false;  // those without algorithms of their own
   }
-  return false;
 }
 
 bool has_output(const ProofCase& which, int rank) {
@@ -89,8 +98,8 @@ bool has_output(const ProofCase& which, int rank) {
     case Collective::kReduceScatter:
     case Collective::kAllToAll:
     case Collective::kScatter: return true;
+    default: return false;  // those without algorithms of their own
   }
-  return false;
 }
 
 }  // namespace catenary

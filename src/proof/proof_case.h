@@ -22,6 +22,7 @@ struct ProofCase {
   int box = 1;
   int lane = 0;
   int lanes = 1;
+  bool keeps_parts = false;      // what is one message or step must be one part: see keeps_parts()
   std::size_t count = 1;         // as the collective means it; an element fills a slot
   std::uint32_t slots = 2;       // of a link, as chunks are cut for
   std::uint32_t link_slots = 0;  // of a link really; 0: as many
@@ -40,6 +41,9 @@ StepSource source_of(const Algorithm& algorithm, const ProofCase& which);
 
 // But for the window, which is the source's to know.
 Place place_of(const ProofCase& which, int rank);
+// Which part of all there are a chunk of a rank is, where ranks have parts; kNobody where nothing
+// says so.
+int label_of(const ProofCase& which, int rank, const Chunk& chunk);
 // In elements as large as slots, so that a slice is one element.
 Slicing slicing_of(const ProofCase& which, int chunk_count);
 

@@ -115,7 +115,8 @@ class Survey {
           const ProofCase which{.collective = algorithm_.collective,
                                 .ranks = ranks,
                                 .root = root,
-                                .receiver = receiver};
+                                .receiver = receiver,
+                                .keeps_parts = keeps_parts(algorithm_)};
           if (!prove_boxes(which, boxes_for(ranks, box_matters, scope_))) return proof_;
         }
       }

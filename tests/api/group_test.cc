@@ -195,6 +195,60 @@ TEST(Group, operations_of_several_streams_wait_for_each_other) {
 
 // ---- Point to point. ----
 
+// A rank that takes no part in an operation of the first communicator meets the second one first.
+TEST(Group, communicators_on_one_stream_need_not_come_in_the_same_order) {
+  run_crew(3, [](Seat& seat) {
+    ncclComm_t other = nullptr;
+    require_success(ncclCommSplit(seat.comm, 0, -seat.rank, &other, nullptr), "split");
+    for (int round = 0; round < 20; ++round) {
+      std::vector<int> sums(20000, 1);
+      int gathered[3] = {};
+      const auto reduce = [&] {
+        require_success(ncclAllReduce(sums.data(), sums.data(), sums.size(), ncclInt32, ncclSum,
+                                      seat.comm, seat.stream),
+                        "AllReduce");
+      };
+      const auto gather = [&] {
+        require_success(ncclAllGather(&seat.rank, gathered, 1, ncclInt32, other, seat.stream),
+                        "AllGather");
+      };
+      require_success(ncclGroupStart(), "start");
+      if (seat.rank != 1) reduce();
+      gather();
+      if (seat.rank == 1) reduce();
+      require_success(ncclGroupEnd(), "end");
+      // What follows on the stream waits for all of the group.
+      require_success(ncclAllReduce(sums.data(), sums.data(), sums.size(), ncclInt32, ncclSum,
+                                    other, seat.stream),
+                      "AllReduce");
+      seat.finish();
+      require(sums.front() == 9 && sums.back() == 9, "the sums");
+      require(gathered[0] == 2 && gathered[1] == 1 && gathered[2] == 0, "what was gathered");
+    }
+    require_success(ncclCommDestroy(other), "destroy");
+  });
+}
+
+TEST(Group, ranks_of_one_thread_may_share_a_stream) {
+  const int devices[] = {0, 0};
+  ncclComm_t comms[2] = {};
+  ASSERT_EQ(ncclCommInitAll(comms, 2, devices), ncclSuccess) << last_error();
+  TestStream stream;
+  int values[] = {1, 2};
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_EQ(ncclAllReduce(&values[i], &values[i], 1, ncclInt32, ncclSum, comms[i], stream),
+                ncclSuccess);
+    }
+    ASSERT_EQ(ncclGroupEnd(), ncclSuccess) << last_error();
+  }
+  stream.finish();
+  EXPECT_EQ(values[0], 12);
+  EXPECT_EQ(values[1], 12);
+  for (ncclComm_t comm : comms) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+}
+
 TEST(PointToPoint, a_grouped_exchange_longer_than_any_link_does_not_deadlock) {
   run_crew(4, [](Seat& seat) {
     constexpr std::size_t kCount = 3 << 20;  // many times what the slots of a link hold

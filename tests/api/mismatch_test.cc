@@ -232,6 +232,22 @@ INSTANTIATE_TEST_SUITE_P(InRoots, Disagreement, ::testing::ValuesIn(in_roots()),
 INSTANTIATE_TEST_SUITE_P(WithOneThatIsDone, Disagreement,
                          ::testing::ValuesIn(with_one_that_is_done()), name_of);
 
+TEST(DisagreementWithOneself, in_a_group_is_an_error) {
+  run_crew(1, [](Seat& seat) {
+    float values[8] = {};
+    require_success(ncclGroupStart(), "start");
+    require_success(ncclSend(values, 3, ncclFloat32, 0, seat.comm, seat.stream), "send");
+    require_success(ncclRecv(values + 4, 4, ncclFloat32, 0, seat.comm, seat.stream), "recv");
+    require_result(ncclGroupEnd(), ncclInvalidUsage, "end");
+    const std::string text = last_error();
+    require(
+        contains(text, "do not agree") && contains(text, "count 3") && contains(text, "count 4"),
+        text);
+    require_success(ncclCommAbort(seat.comm), "abort");
+    seat.comm = nullptr;
+  });
+}
+
 // Nobody asks before that.
 TEST(DisagreementLater, about_two_roots_that_only_send_is_found_by_the_next_operation) {
   check_mismatch(

@@ -22,9 +22,31 @@ TEST(Algorithms, every_collective_has_some_and_names_are_unambiguous) {
   std::set<Collective> collectives;
   for (const Algorithm& algorithm : algorithms()) {
     EXPECT_TRUE(seen.emplace(algorithm.collective, algorithm.name).second) << algorithm.name;
-    collectives.insert(algorithm.collective);
+    for (int i = 0; i < kCollectiveCount; ++i) {
+      const auto collective = static_cast<Collective>(i);
+      if (find_algorithm(collective, algorithm.name) != nullptr) collectives.insert(collective);
+    }
   }
   EXPECT_EQ(collectives.size(), static_cast<std::size_t>(kCollectiveCount));
+}
+
+TEST(Algorithms, of_a_barrier_send_once_on_each_link) {
+  int found = 0;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (find_algorithm(Collective::kBarrier, algorithm.name) != &algorithm) continue;
+    ++found;
+    for (int ranks = 2; ranks <= 70; ++ranks) {
+      for (int rank = 0; rank < ranks; ++rank) {
+        std::set<int> peers;
+        for (const Step& step : steps_of(algorithm, {.rank = rank, .ranks = ranks})) {
+          if (step.send_to == kNobody) continue;
+          ASSERT_TRUE(peers.insert(step.send_to).second)
+              << algorithm.name << ", rank " << rank << " of " << ranks;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(found, 2);
 }
 
 const Algorithm& algorithm_named(Collective collective, std::string_view name) {

@@ -187,5 +187,35 @@ TEST(Slicing, slices_begin_on_cache_lines_where_slots_are_long_enough) {
   EXPECT_EQ(starved.slice(starved.part(0, 0), 1).offset, 2u);
 }
 
+TEST(UnevenPartition, lays_chunks_where_the_caller_wants_them) {
+  const UnevenParts parts{{{0, 3}}, {{10, 5}, {0, 0}, {2, 3}}};
+  const Partition partition = Partition::uneven(parts, 4);
+  EXPECT_EQ(partition.chunk(input(0)), (Range{0, 3}));
+  EXPECT_EQ(partition.chunk(output(0)), (Range{10, 5}));
+  EXPECT_EQ(partition.chunk(output(2)), (Range{2, 3}));
+  EXPECT_EQ(partition.chunk(carry(2)).count, 3u);
+  EXPECT_EQ(partition.longest_chunk(), 5u);
+  const Slicing slicing(partition, 8, 1);
+  EXPECT_EQ(slicing.passes(), 3u);
+  EXPECT_EQ(slicing.part(output(0), 2), (Range{14, 1}));
+  EXPECT_EQ(slicing.part(output(2), 2).count, 0u);
+}
+
+TEST(UnevenPartition, is_moved_by_lanes_together) {
+  const UnevenParts parts{{{5, 1000}, {2000, 1}, {0, 0}}, {{7, 64}}};
+  for (const Chunk& chunk : {input(0), input(1), input(2), output(0)}) {
+    const Range whole = Partition::uneven(parts, 4).chunk(chunk);
+    std::size_t at = whole.offset;
+    for (int lane = 0; lane < 3; ++lane) {
+      const Partition partition = Partition::uneven(parts, 4, lane, 3);
+      const Range mine = partition.chunk(chunk);
+      EXPECT_TRUE(mine.count == 0 || mine.offset == at);
+      EXPECT_LE(mine.count, partition.longest_chunk());
+      at += mine.count;
+    }
+    EXPECT_EQ(at, whole.offset + whole.count);
+  }
+}
+
 }  // namespace
 }  // namespace catenary

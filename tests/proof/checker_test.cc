@@ -29,6 +29,28 @@ TEST(Checker, results_that_differ_in_order_only_have_other_bits) {
   expect_fault(which, schedules, "reduced in another order");
 }
 
+// Right as long as parts are alike, but no longer.
+TEST(Checker, parts_that_travel_under_anothers_length_are_caught_where_that_matters) {
+  ProofCase which{.collective = Collective::kAllGather, .ranks = 2};
+  Schedules schedules(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    Schedule& schedule = schedules[static_cast<std::size_t>(rank)];
+    const int peer = 1 - rank;
+    schedule.chunk_count = 2;
+    schedule.add({.src = input(0), .dst = output(rank)});
+    schedule.add({.src = input(0), .send_to = peer});
+    schedule.add({.recv_from = peer, .dst = scratch(rank)});  // as long as the wrong part
+    schedule.add({.src = scratch(rank), .dst = output(peer)});
+  }
+  EXPECT_EQ(fault_of(which, schedules), "");
+  which.keeps_parts = true;
+  expect_fault(which, schedules, "expects");
+  for (int rank = 0; rank < 2; ++rank) {
+    schedules[static_cast<std::size_t>(rank)].steps[2].dst = scratch(1 - rank);
+  }
+  expect_fault(which, schedules, "src and dst may differ in length");
+}
+
 TEST(Checker, a_reduction_completed_on_its_way_is_unfinished) {
   // Rank 0 completes the sum but only passes it on, so nobody would divide an average.
   const ProofCase which{.collective = Collective::kReduce, .ranks = 2, .root = 1};

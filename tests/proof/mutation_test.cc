@@ -27,7 +27,7 @@ bool overlaps(const ProofCase& which, int rank, const Chunk& one, const Chunk& o
   const int output_index = in_out ? other.index : one.index;
   if (gathers(which.collective)) return output_index == rank;
   if (scatters(which.collective)) return input_index == rank;
-  return which.collective != Collective::kAllToAll && input_index == output_index;
+  return input_index == output_index;
 }
 
 bool is_in_fold(const Step& step) {

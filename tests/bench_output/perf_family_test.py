@@ -1,0 +1,77 @@
+"""Every bandwidth tool, all its types, operations and roots, with ranks as threads, as devices of one
+thread, as processes and mixed: no value is wrong.
+
+usage: perf_family_test.py <folder of the tools> [--all]
+
+--all: every number of ranks from 1 to 9 in each way (minutes); without, a choice of them (seconds).
+"""
+
+import os
+import subprocess
+import sys
+
+TIMEOUT_S = 300
+FAMILY = ["all_gather", "all_reduce", "alltoall", "alltoallv", "broadcast", "gather", "hypercube",
+          "reduce", "reduce_scatter", "scatter", "sendrecv"]
+REDUCING = {"all_reduce", "reduce", "reduce_scatter"}
+ROOTED = {"broadcast", "gather", "reduce", "scatter"}
+UNDEFINED_IN_PLACE = {"sendrecv"}
+
+
+def shapes(thorough):
+    """Flags for the ranks of a run, and how many ranks that makes."""
+    if not thorough:
+        return [(["-t", "1"], 1), (["-t", "4"], 4), (["-g", "3"], 3), (["--procs", "2"], 2),
+                (["--procs", "2", "-t", "2", "-g", "2"], 8)]
+    ways = ("-t", "-g", "--procs")
+    return [([way, str(ranks)], ranks) for ranks in range(1, 10) for way in ways] + [
+        (["--procs", "2", "-t", "2", "-g", "2"], 8), (["--procs", "3", "-t", "3"], 9)]
+
+
+def environment():
+    return {key: value for key, value in os.environ.items()
+            if not key.startswith(("OMPI_", "PMI_", "PMIX_", "NCCL_TESTS_"))}
+
+
+def problem(tools, tool, ranks, flags):
+    command = [os.path.join(tools, tool + "_perf"), *flags, "-b", "0", "-e", "4300", "-i", "4300",
+               "-n", "1", "-w", "0", "-d", "all", "-c", "1"]
+    command += ["-o", "all"] if tool in REDUCING else []
+    command += ["-r", "all"] if tool in ROOTED else []
+    try:
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True,
+                              timeout=TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return " ".join(command) + ": hangs"
+    said = " ".join(command) + "\n" + done.stdout[-2000:] + done.stderr[-2000:]
+    if tool == "hypercube" and ranks & (ranks - 1):
+        refused = done.returncode == 1 and "power of two" in done.stderr
+        return None if refused else said + "does not refuse"
+    if done.returncode != 0:
+        return said
+    rows = [line for line in done.stdout.splitlines() if line and not line.startswith("#")]
+    wanted = 2 * 12 * (6 if tool in REDUCING else 1) * (ranks if tool in ROOTED else 1)
+    if len(rows) != wanted:
+        return f"{said}{len(rows)} rows instead of {wanted}"
+    for row in rows:
+        wrong = [row[52 + 27:52 + 33].strip(), row[85 + 27:85 + 33].strip()]
+        if wrong != ["0", "N/A" if tool in UNDEFINED_IN_PLACE else "0"]:
+            return said + row
+    return None
+
+
+def main(tools, thorough):
+    found = []
+    for tool in FAMILY:
+        for flags, ranks in shapes(thorough):
+            wrong = problem(tools, tool, ranks, flags)
+            if wrong is not None:
+                found.append(wrong)
+                print(wrong, flush=True)
+    runs = len(FAMILY) * len(shapes(thorough))
+    print(f"{runs} runs, {len(found)} of them wrong")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], "--all" in sys.argv))
