@@ -26,16 +26,22 @@ std::string plain(std::string_view name) {
   return out;
 }
 
+Collective collective_of(std::string_view name) {
+  for (int i = 0; i < kCollectiveCount; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    if (plain(name_of(collective)) == plain(name)) return collective;
+  }
+  throw_error(ErrorCode::kInvalidUsage, "there is no collective \"%s\": see catenary list",
+              std::string(name).c_str());
+}
+
+// Of uneven parts, and of a barrier, the schedule is that of the collective they are a form of.
 const Algorithm& algorithm_of(std::string_view collective, std::string_view name) {
   std::string known;
   for (const Algorithm& algorithm : algorithms()) {
-    if (plain(name_of(algorithm.collective)) != plain(collective)) continue;
+    if (find_algorithm(collective_of(collective), algorithm.name) != &algorithm) continue;
     if (plain(algorithm.name) == plain(name)) return algorithm;
     known += (known.empty() ? "" : ", ") + std::string(algorithm.name);
-  }
-  if (known.empty()) {
-    throw_error(ErrorCode::kInvalidUsage, "there is no collective \"%s\": see catenary list",
-                std::string(collective).c_str());
   }
   throw_error(ErrorCode::kInvalidUsage, "%s has no algorithm \"%s\"; it has %s",
               std::string(collective).c_str(), std::string(name).c_str(), known.c_str());

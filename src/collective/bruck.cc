@@ -24,19 +24,19 @@ Steps bruck_all_gather(Place at) {
 }
 
 // A chunk that has `way` ranks to go makes one hop for each bit of that number, the shortest first.
-// At all ranks chunks of one way move at a time: each leaves, and another takes its place.
+// At all ranks chunks of one way move at a time: each leaves, and another takes its place. All of
+// them begin in scratch, since what has arrived may lie where input was.
 Steps bruck_all_to_all(Place at) {
+  for (int way = 1; way < at.ranks; ++way) {
+    co_yield {.src = input(at.after(way)), .dst = scratch(way)};
+  }
   co_yield {.src = input(at.rank), .dst = output(at.rank)};
   for (int hop = 1; hop < at.ranks; hop *= 2) {
     // 1x, with the bits of x below the hop's: numbers whose bit is set, in order.
     const auto way = [&](int i) { return (i / hop * 2 + 1) * hop + i % hop; };
     int count = 0;
     while (way(count) < at.ranks) ++count;
-    const auto give = [&](int i) {
-      const bool is_first_hop = way(i) % hop == 0;
-      return Step{.src = is_first_hop ? input(at.after(way(i))) : scratch(way(i)),
-                  .send_to = at.after(hop)};
-    };
+    const auto give = [&](int i) { return Step{.src = scratch(way(i)), .send_to = at.after(hop)}; };
     const auto take = [&](int i) {
       const bool is_last_hop = way(i) < 2 * hop;
       return Step{.recv_from = at.after(-hop),

@@ -37,8 +37,8 @@ TEST(Checker, parts_that_travel_under_anothers_length_are_caught_where_that_matt
     Schedule& schedule = schedules[static_cast<std::size_t>(rank)];
     const int peer = 1 - rank;
     schedule.chunk_count = 2;
-    schedule.add({.src = input(0), .dst = output(rank)});
     schedule.add({.src = input(0), .send_to = peer});
+    schedule.add({.src = input(0), .dst = output(rank)});
     schedule.add({.recv_from = peer, .dst = scratch(rank)});  // as long as the wrong part
     schedule.add({.src = scratch(rank), .dst = output(peer)});
   }

@@ -51,14 +51,23 @@ bool is_idempotent(const Step& step) {
          step.dst.buffer == Buffer::kScratch && step.src != step.dst;
 }
 
-// Whether scratch holds a plain copy of that input when a step reads it.
-bool is_copy(const Schedule& schedule, std::size_t at, const Chunk& copy, const Chunk& original) {
-  if (copy.buffer != Buffer::kScratch || original.buffer != Buffer::kInput) return false;
+// What a chunk holds when a step begins, followed back through plain copies: the chunk it was
+// copied from, and the step after which it has been so there; the last step that wrote it,
+// otherwise.
+std::pair<Chunk, std::size_t> origin(const Schedule& schedule, std::size_t at, Chunk chunk) {
   while (at > 0) {
     const Step& earlier = schedule.steps[--at];
-    if (earlier.dst == copy) return earlier.src == original && earlier.recv_from == kNobody;
+    if (earlier.dst != chunk) continue;
+    if (earlier.recv_from != kNobody) return {chunk, at + 1};
+    chunk = earlier.src;
   }
-  return false;
+  return {chunk, 0};
+}
+
+// Whether two chunks hold the same when a step reads one of them, for being copies.
+bool holds_same(const Schedule& schedule, std::size_t at, const Chunk& one, const Chunk& other) {
+  const auto was = origin(schedule, at, one);
+  return was.first.buffer != Buffer::kCarry && was == origin(schedule, at, other);
 }
 
 bool is_reduction(const Step& step) { return step.recv_from != kNobody && step.src; }
@@ -122,14 +131,14 @@ class Mutants {
     add(what, step);
     const Chunk chunk = step_.*field;
     if (!chunk) return;
-    for (const int index : {chunk.index + 1, chunk.index - 1, 0}) {
-      (step.*field) = {chunk.buffer, index};
-      add(what, step);
-    }
+    const auto redirect = [&](const Chunk& wrong) {
+      (step.*field) = wrong;
+      add(what, step, field == &Step::src && holds_same(right_, at_, chunk, wrong));
+    };
+    for (const int index : {chunk.index + 1, chunk.index - 1, 0}) redirect({chunk.buffer, index});
     for (const Buffer buffer :
          {Buffer::kInput, Buffer::kOutput, Buffer::kScratch, Buffer::kCarry}) {
-      (step.*field) = {buffer, chunk.index};
-      add(what, step, field == &Step::src && is_copy(right_, at_, chunk, step.*field));
+      redirect({buffer, chunk.index});
     }
   }
 
