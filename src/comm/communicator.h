@@ -53,6 +53,8 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   void check(std::span<const OperationRequest> requests);
   // Submits operations that check() let pass, of one group or a single one, on their streams.
   void submit(std::span<const OperationRequest> requests);
+  // How long these operations of one group would take, that check() let pass. Does nothing.
+  double estimate_ns(std::span<const OperationRequest> requests);
   // Waits until nothing of this communicator is under way.
   void wait_idle();
   // The last look before leaving, with nothing under way: the disagreement of ranks that has become
@@ -108,7 +110,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   void fail(const Error& error, bool tell_peers) noexcept;
   Error cause_of(const Error& error);
   std::unique_ptr<GroupRun> take_run();
-  const PlanCache::Entry& find_plan(const OperationRequest& request);
+  static PlanCache::Wanted wanted(const OperationRequest& request);
   void add_operation(const OperationRequest& request, GroupRun& run);
   void enqueue(std::span<const OperationRequest> requests, TaskPtr task);
   Wait wait_until_timeout() const;

@@ -1,0 +1,40 @@
+// What the user allows: CATENARY_ALGO, NCCL_ALGO and NCCL_PROTO as rules about algorithms.
+//
+// CATENARY_ALGO is one of our names, and wins where a collective has that algorithm and it runs.
+// NCCL_ALGO has NCCL's syntax: "ring,tree" allows these only, "^ring" all but these,
+// "allreduce:tree;broadcast: ring" says so for each collective, and a list without a collective,
+// which must come first, is for the rest. Its names are NCCL's, each of which stands for our
+// nearest, and our own. As with NCCL a list binds AllReduce, AllGather, ReduceScatter, Broadcast
+// and Reduce. NCCL_PROTO has the same syntax and is checked; protocols mean nothing here.
+//
+// A value; any thread; nothing waits. What cannot be understood throws Error.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "src/collective/algorithms.h"
+
+namespace catenary {
+
+class AlgorithmRules {
+ public:
+  AlgorithmRules() { allowed_.fill(~std::uint64_t{0}); }
+  // Each may be empty. Throws kInvalidArgument for a CATENARY_ALGO that no collective has, and
+  // kInvalidUsage for lists that make no sense.
+  AlgorithmRules(std::string_view forced, std::string_view nccl_algo, std::string_view nccl_proto);
+
+  // For ranks that stand so.
+  bool allows(const Algorithm& algorithm, const Place& at) const;
+  // " NCCL_ALGO was set to ring.", for messages; empty if nothing was set.
+  const std::string& explanation() const { return explanation_; }
+
+ private:
+  std::string forced_;
+  std::string explanation_;
+  std::array<std::uint64_t, kCollectiveCount> allowed_;  // a bit for each entry of algorithms()
+};
+
+}  // namespace catenary
