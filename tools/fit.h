@@ -26,7 +26,11 @@ double predicted_ns(const Sample& sample, const CostParameters& parameters);
 // The mean of |ln(predicted / measured)|: 0.1 is about 10 %.
 double mean_error(std::span<const Sample> samples, const CostParameters& parameters);
 
-// Changes the parameters of these names only.
+// How wrong the parameters are for choosing: mean errors, and how differently wrong the algorithms
+// are that compete in a point, the more the closer they come to the best.
+double loss(std::span<const Sample> samples, const CostParameters& parameters);
+
+// The parameters of least loss. Changes those of these names only.
 CostParameters fit(std::span<const Sample> samples, CostParameters start,
                    const std::vector<std::string>& free);
 

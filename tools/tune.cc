@@ -5,6 +5,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 
 #include "src/base/clock.h"
 #include "src/base/error.h"
@@ -31,6 +33,7 @@ constexpr char kHelp[] =
     "  --dry-run         write nothing\n"
     "  --seconds N       about how long to measure (10)\n"
     "  --verbose         also print each time that was measured, beside the one expected\n"
+    "  --from FILE       measure nothing: fit to times that --verbose printed there before\n"
     "  --report          instead: compare what the library chooses with the best algorithm,\n"
     "                    measured side by side, over collectives, sizes and ranks\n"
     "  --ranks LIST      of the report: numbers of ranks (2,4,8)\n"
@@ -38,6 +41,7 @@ constexpr char kHelp[] =
 
 struct Options {
   std::string output;
+  std::string from;
   bool only_print = false;
   bool dry_run = false;
   bool verbose = false;
@@ -69,7 +73,8 @@ std::vector<int> numbers_of(const std::string& text) {
 // Nothing if the options are no good or only help was wanted; `status` then is the exit code.
 std::optional<Options> parse(int argc, char** argv, int& status) {
   const option known[] = {
-      {"output", required_argument, nullptr, 'o'}, {"print", no_argument, nullptr, 'p'},
+      {"output", required_argument, nullptr, 'o'}, {"from", required_argument, nullptr, 'f'},
+                          {"print", no_argument, nullptr, 'p'},
       {"dry-run", no_argument, nullptr, 'd'},      {"seconds", required_argument, nullptr, 's'},
       {"verbose", no_argument, nullptr, 'v'},      {"report", no_argument, nullptr, 'r'},
       {"ranks", required_argument, nullptr, 'n'},  {"rounds", required_argument, nullptr, 'R'},
@@ -78,6 +83,7 @@ std::optional<Options> parse(int argc, char** argv, int& status) {
   for (int choice = 0; (choice = ::getopt_long(argc, argv, "hv", known, nullptr)) != -1;) {
     switch (choice) {
       case 'o': options.output = optarg; break;
+      case 'f': options.from = optarg; break;
       case 'p': options.only_print = true; break;
       case 'd': options.dry_run = true; break;
       case 's': options.seconds = number_of(optarg, 1, 3600); break;
@@ -127,10 +133,11 @@ void add_samples(const Crew& crew, const std::vector<Point>& points, const Times
 }
 
 void print_samples(const std::vector<Sample>& samples, const CostParameters& parameters) {
-  std::printf("# collective algorithm ranks bytes slice measured_us expected_us ratio\n");
+  std::printf("# wire collective algorithm ranks bytes slice measured_us expected_us ratio\n");
   for (const Sample& sample : samples) {
     const double expected = predicted_ns(sample, parameters);
-    std::printf("%-13s %-10s %d %9zu %6zu %11.2f %11.2f %5.2f\n",
+    std::printf("%-9s %-13s %-18s %d %9zu %6zu %11.2f %11.2f %5.2f\n",
+                std::string(name_of(sample.machine.near)).c_str(),
                 std::string(name_of(sample.algorithm->collective)).c_str(),
                 std::string(sample.algorithm->name).c_str(), sample.nranks, sample.bytes,
                 sample.cut.slice_bytes, sample.measured_ns / 1000, expected / 1000,
@@ -138,8 +145,37 @@ void print_samples(const std::vector<Sample>& samples, const CostParameters& par
   }
 }
 
+// The samples of a kind of wire, among lines as print_samples() prints them.
+std::vector<Sample> read_samples(const std::string& path, Wire wire) {
+  std::ifstream file(path);
+  if (!file) throw_error(ErrorCode::kInvalidArgument, "cannot read %s", path.c_str());
+  std::vector<Sample> samples;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string wire_name;
+    std::string collective;
+    std::string name;
+    Sample sample;
+    if (!(words >> wire_name >> collective >> name >> sample.nranks >> sample.bytes >>
+          sample.cut.slice_bytes >> sample.measured_ns) ||
+        wire_name != name_of(wire)) {
+      continue;
+    }
+    for (const Algorithm& algorithm : algorithms()) {
+      if (algorithm.name == name && name_of(algorithm.collective) == collective) {
+        sample.algorithm = &algorithm;
+      }
+    }
+    if (sample.algorithm == nullptr) continue;
+    sample.measured_ns *= 1000;
+    sample.machine = facts_of({sample.nranks, wire});
+    samples.push_back(sample);
+  }
+  return samples;
+}
+
 struct Stage {
-  const char* what;
+  Wire wire;
   std::vector<Crew> crews;
   std::vector<Point> points;
   std::vector<std::string> free;
@@ -154,18 +190,15 @@ std::vector<Stage> stages(int cores) {
     if (crowd > cores) crews.push_back({crowd, Wire::kProcesses});
   }
   return {
-      {"processes",
-       crews,
+      {Wire::kProcesses, crews,
        points_of({64, 2048, 32768, 262144, 2097152, 16777216}),
-       {"operation_ns", "step_ns", "switch_ns", "local_byte_ns", "reduced_byte_ns",
+       {"operation_ns", "step_ns", "switch_ns", "turn_ns", "local_byte_ns", "reduced_byte_ns",
         "memory_byte_ns", "private_cache_bytes", "shared_cache_bytes", "processes_hop_ns",
         "processes_message_ns", "processes_byte_ns"}},
-      {"threads",
-       {{few, Wire::kThreads}},
+      {Wire::kThreads, {{few, Wire::kThreads}},
        points_of({64, 32768, 2097152}),
        {"threads_hop_ns", "threads_message_ns", "threads_byte_ns"}},
-      {"network",
-       {{few, Wire::kNetwork}},
+      {Wire::kNetwork, {{few, Wire::kNetwork}},
        points_of({64, 32768, 2097152}),
        {"network_hop_ns", "network_message_ns", "network_byte_ns"}},
   };
@@ -185,15 +218,18 @@ CostParameters measure_machine(const Options& options) {
   effort.burst_ns = options.seconds * 1e9 / 2 / effort.rounds / static_cast<double>(bursts);
   CostParameters parameters = default_parameters();
   for (const Stage& stage : all) {
+    const std::string what(name_of(stage.wire));
     std::vector<Sample> samples;
-    for (const Crew& crew : stage.crews) {
-      std::fprintf(stderr, "measuring %d ranks, %s\n", crew.nranks, stage.what);
+    if (!options.from.empty()) samples = read_samples(options.from, stage.wire);
+    for (const Crew& crew : options.from.empty() ? stage.crews : std::vector<Crew>()) {
+      std::fprintf(stderr, "measuring %d ranks, %s\n", crew.nranks, what.c_str());
       const Times times = measure(crew, stage.points, effort, config, [](std::size_t) {});
       add_samples(crew, stage.points, times, config, samples);
     }
+    if (samples.empty()) continue;
     parameters = fit(samples, parameters, stage.free);
     if (options.verbose) print_samples(samples, parameters);
-    std::fprintf(stderr, "%s: the model is %.0f %% off on average\n", stage.what,
+    std::fprintf(stderr, "%s: the model is %.0f %% off on average\n", what.c_str(),
                  100 * mean_error(samples, parameters));
   }
   return parameters;

@@ -29,7 +29,7 @@ double byte_ns(const Work& work, const Rates& rates) {
 
 // Which part of the bytes misses a cache through which `footprint` bytes pass again and again.
 double missing(double footprint, double cache) {
-  return std::clamp((footprint - cache) / cache, 0.0, 1.0);
+  return footprint > cache ? 1 - cache / footprint : 0;
 }
 
 // What a rank has in its buffers.
@@ -92,7 +92,9 @@ double time_ns(const Algorithm& algorithm, std::size_t bytes, int nranks, const 
                              std::max(slices, 1.0) * fixed_ns(shape.average, rates) +
                              whole * byte_ns(shape.average, rates) +
                              std::max(passes, 1.0) * shape.waits * parameters.switch_ns;
-    ns = std::max(ns, ranks / cores * rank_work);
+    const double hops = shape.paths[0].hops[0] + shape.paths[0].hops[1];
+    ns = std::max(ns, ranks / cores * rank_work +
+                          std::max(passes, 1.0) * hops * parameters.turn_ns);
   }
 
   // Slots are used one after the other, so all of a link's slots pass through the caches.
@@ -110,6 +112,7 @@ CostParameters default_parameters() {
       .operation_ns = 200,
       .step_ns = 20,
       .switch_ns = 800,
+      .turn_ns = 1000,
       .local_byte_ns = 0.02,
       .reduced_byte_ns = 0.02,
       .memory_byte_ns = 0.04,

@@ -5,8 +5,8 @@
 // An operation takes the longest of
 //   * its longest path: hops, messages and the bytes of one slice along it, and then the remaining
 //     slices, which follow each other through the busiest rank;
-//   * the work of all ranks of a machine, if these share its cores, and a switch for each time that
-//     a rank has to let others run;
+//   * if ranks share cores: the work of all of them, a switch for each time that a rank has to let
+//     others run, and for each hop of the longest path the time until a rank has its turn;
 // and, where the bytes that are touched exceed the caches, the time to move those through main
 // memory, which all ranks of a machine share.
 //
@@ -43,6 +43,7 @@ struct CostParameters {
   double operation_ns;         // to submit and finish an operation
   double step_ns;              // to come to a step
   double switch_ns;            // to give a core to another rank
+  double turn_ns;              // until a rank that shares its core sees a message
   double local_byte_ns;        // to read or write a byte of one's own, in cache
   double reduced_byte_ns;      // to combine a byte with another
   double memory_byte_ns;       // to read or write a byte beyond the caches, for the whole machine

@@ -34,6 +34,8 @@ std::vector<Parameter> make_table() {
        [](CostParameters& p) -> double& { return p.step_ns; }},
       {"switch_ns", "to give a core to another rank", 0, 1e9,
        [](CostParameters& p) -> double& { return p.switch_ns; }},
+      {"turn_ns", "from sending a message until a rank that shares its core has its turn", 0, 1e9,
+       [](CostParameters& p) -> double& { return p.turn_ns; }},
       {"local_byte_ns", "to read or write a byte of a rank's own, in cache", 0, 1e6,
        [](CostParameters& p) -> double& { return p.local_byte_ns; }},
       {"reduced_byte_ns", "to combine a byte with another", 0, 1e6,
