@@ -72,13 +72,17 @@ std::vector<int> numbers_of(const std::string& text) {
 
 // Nothing if the options are no good or only help was wanted; `status` then is the exit code.
 std::optional<Options> parse(int argc, char** argv, int& status) {
-  const option known[] = {
-      {"output", required_argument, nullptr, 'o'}, {"from", required_argument, nullptr, 'f'},
+  const option known[] = {{"output", required_argument, nullptr, 'o'},
+                          {"from", required_argument, nullptr, 'f'},
                           {"print", no_argument, nullptr, 'p'},
-      {"dry-run", no_argument, nullptr, 'd'},      {"seconds", required_argument, nullptr, 's'},
-      {"verbose", no_argument, nullptr, 'v'},      {"report", no_argument, nullptr, 'r'},
-      {"ranks", required_argument, nullptr, 'n'},  {"rounds", required_argument, nullptr, 'R'},
-      {"help", no_argument, nullptr, 'h'},         {nullptr, 0, nullptr, 0}};
+                          {"dry-run", no_argument, nullptr, 'd'},
+                          {"seconds", required_argument, nullptr, 's'},
+                          {"verbose", no_argument, nullptr, 'v'},
+                          {"report", no_argument, nullptr, 'r'},
+                          {"ranks", required_argument, nullptr, 'n'},
+                          {"rounds", required_argument, nullptr, 'R'},
+                          {"help", no_argument, nullptr, 'h'},
+                          {nullptr, 0, nullptr, 0}};
   Options options;
   for (int choice = 0; (choice = ::getopt_long(argc, argv, "hv", known, nullptr)) != -1;) {
     switch (choice) {
@@ -190,15 +194,18 @@ std::vector<Stage> stages(int cores) {
     if (crowd > cores) crews.push_back({crowd, Wire::kProcesses});
   }
   return {
-      {Wire::kProcesses, crews,
+      {Wire::kProcesses,
+       crews,
        points_of({64, 2048, 32768, 262144, 2097152, 16777216}),
        {"operation_ns", "step_ns", "switch_ns", "turn_ns", "local_byte_ns", "reduced_byte_ns",
-        "memory_byte_ns", "private_cache_bytes", "shared_cache_bytes", "processes_hop_ns",
-        "processes_message_ns", "processes_byte_ns"}},
-      {Wire::kThreads, {{few, Wire::kThreads}},
+        "memory_byte_ns", "shared_cache_bytes", "processes_hop_ns", "processes_message_ns",
+        "processes_byte_ns"}},
+      {Wire::kThreads,
+       {{few, Wire::kThreads}},
        points_of({64, 32768, 2097152}),
        {"threads_hop_ns", "threads_message_ns", "threads_byte_ns"}},
-      {Wire::kNetwork, {{few, Wire::kNetwork}},
+      {Wire::kNetwork,
+       {{few, Wire::kNetwork}},
        points_of({64, 32768, 2097152}),
        {"network_hop_ns", "network_message_ns", "network_byte_ns"}},
   };

@@ -93,8 +93,8 @@ double time_ns(const Algorithm& algorithm, std::size_t bytes, int nranks, const 
                              whole * byte_ns(shape.average, rates) +
                              std::max(passes, 1.0) * shape.waits * parameters.switch_ns;
     const double hops = shape.paths[0].hops[0] + shape.paths[0].hops[1];
-    ns = std::max(ns, ranks / cores * rank_work +
-                          std::max(passes, 1.0) * hops * parameters.turn_ns);
+    ns =
+        std::max(ns, ranks / cores * rank_work + std::max(passes, 1.0) * hops * parameters.turn_ns);
   }
 
   // Slots are used one after the other, so all of a link's slots pass through the caches.
@@ -109,18 +109,17 @@ double time_ns(const Algorithm& algorithm, std::size_t bytes, int nranks, const 
 
 CostParameters default_parameters() {
   return {
-      .operation_ns = 200,
-      .step_ns = 20,
-      .switch_ns = 800,
-      .turn_ns = 1000,
-      .local_byte_ns = 0.02,
-      .reduced_byte_ns = 0.02,
-      .memory_byte_ns = 0.04,
-      .private_cache_bytes = 1 << 20,
-      .shared_cache_bytes = 32 << 20,
-      .wires = {{{.hop_ns = 80, .message_ns = 25, .byte_ns = 0.05},
-                 {.hop_ns = 80, .message_ns = 25, .byte_ns = 0.05},
-                 {.hop_ns = 15000, .message_ns = 2000, .byte_ns = 0.25}}},
+      .operation_ns = 180,
+      .step_ns = 15,
+      .switch_ns = 700,
+      .turn_ns = 2000,
+      .local_byte_ns = 0.005,
+      .reduced_byte_ns = 0.008,
+      .memory_byte_ns = 0.016,
+      .shared_cache_bytes = 14 << 20,
+      .wires = {{{.hop_ns = 110, .message_ns = 30, .byte_ns = 0.07},
+                 {.hop_ns = 110, .message_ns = 30, .byte_ns = 0.07},
+                 {.hop_ns = 15000, .message_ns = 2500, .byte_ns = 0.3}}},
   };
 }
 

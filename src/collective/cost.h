@@ -40,15 +40,14 @@ struct WireCost {
 
 // What is measured on a machine. All ranks of a communicator use those of rank 0.
 struct CostParameters {
-  double operation_ns;         // to submit and finish an operation
-  double step_ns;              // to come to a step
-  double switch_ns;            // to give a core to another rank
-  double turn_ns;              // until a rank that shares its core sees a message
-  double local_byte_ns;        // to read or write a byte of one's own, in cache
-  double reduced_byte_ns;      // to combine a byte with another
-  double memory_byte_ns;       // to read or write a byte beyond the caches, for the whole machine
-  double private_cache_bytes;  // of a core
-  double shared_cache_bytes;   // of the machine
+  double operation_ns;        // to submit and finish an operation
+  double step_ns;             // to come to a step
+  double switch_ns;           // to give a core to another rank
+  double turn_ns;             // until a rank that shares its core sees a message
+  double local_byte_ns;       // to read or write a byte of one's own, in cache
+  double reduced_byte_ns;     // to combine a byte with another
+  double memory_byte_ns;      // to read or write a byte beyond the caches, for the whole machine
+  double shared_cache_bytes;  // of the machine
   std::array<WireCost, kWireCount> wires;
 };
 CostParameters default_parameters();

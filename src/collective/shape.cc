@@ -141,10 +141,11 @@ class Walker {
     ++rank.waits;
   }
 
-  // A message to oneself that only carries input is read in place.
+  // As the engine does it: a fold is one step, and a message to oneself that only carries input is
+  // read in place.
   Work work_of(const Step& step, int rank) const {
     Work work;
-    work.steps = 1;
+    work.steps = step.dst.buffer == Buffer::kCarry || step.send_to == rank ? 0 : 1;
     int operands = 0;
     for (const int peer : {step.recv_from, step.send_to}) {
       if (peer == kNobody || peer == rank) continue;

@@ -42,8 +42,6 @@ std::vector<Parameter> make_table() {
        [](CostParameters& p) -> double& { return p.reduced_byte_ns; }},
       {"memory_byte_ns", "more for a byte beyond the caches, all ranks of the machine together", 0,
        1e6, [](CostParameters& p) -> double& { return p.memory_byte_ns; }},
-      {"private_cache_bytes", "bytes of a core's own cache", 1024, 1e12,
-       [](CostParameters& p) -> double& { return p.private_cache_bytes; }},
       {"shared_cache_bytes", "bytes of the caches that all ranks share, as far as they serve us",
        1024, 1e12, [](CostParameters& p) -> double& { return p.shared_cache_bytes; }},
   };
