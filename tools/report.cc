@@ -28,7 +28,9 @@ std::vector<Point> all_points() {
     for (const std::size_t bytes : kSizes) {
       Point point{collective, bytes, {""}};
       for (const Algorithm& algorithm : algorithms()) {
-        if (algorithm.collective == collective) point.variants.emplace_back(algorithm.name);
+        if (algorithm.collective != collective) continue;
+        if (!algorithm.runs_on({.ranks = 8, .box = 8})) continue;
+        point.variants.emplace_back(algorithm.name);
       }
       points.push_back(std::move(point));
     }

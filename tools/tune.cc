@@ -103,10 +103,12 @@ std::optional<Options> parse(int argc, char** argv, int& status) {
   return options;
 }
 
+// Those that run where all ranks share a machine.
 std::vector<std::string> names_for(Collective collective) {
   std::vector<std::string> names;
   for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.collective == collective) names.emplace_back(algorithm.name);
+    if (algorithm.collective != collective || !algorithm.runs_on({.ranks = 8, .box = 8})) continue;
+    names.emplace_back(algorithm.name);
   }
   return names;
 }

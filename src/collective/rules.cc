@@ -62,19 +62,19 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
-std::uint64_t bit_of(const Algorithm& algorithm) {
-  return std::uint64_t{1} << (&algorithm - algorithms().data());
+NameSet bit_of(const Algorithm& algorithm) {
+  return NameSet().set(static_cast<std::size_t>(&algorithm - algorithms().data()));
 }
 
 // The algorithms that a name stands for; nothing for a name that nobody knows.
-std::optional<std::uint64_t> algorithms_named(const std::string& name) {
-  std::optional<std::uint64_t> found;
+std::optional<NameSet> algorithms_named(const std::string& name) {
+  std::optional<NameSet> found;
   for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.name == name) found = found.value_or(0) | bit_of(algorithm);
+    if (algorithm.name == name) found = found.value_or(NameSet()) | bit_of(algorithm);
   }
   for (const Likeness& likeness : likenesses()) {
     if (likeness.nccl_name != without_underscores(name)) continue;
-    found = found.value_or(0);
+    found = found.value_or(NameSet());
     for (const Algorithm& algorithm : algorithms()) {
       if (std::ranges::find(likeness.ours, algorithm.name) == likeness.ours.end()) continue;
       found = *found | bit_of(algorithm);
@@ -83,14 +83,14 @@ std::optional<std::uint64_t> algorithms_named(const std::string& name) {
   return found;
 }
 
-std::optional<std::uint64_t> protocol_named(const std::string& name) {
+std::optional<NameSet> protocol_named(const std::string& name) {
   const auto found = std::ranges::find(kProtocols, name);
   if (found == std::end(kProtocols)) return std::nullopt;
-  return std::uint64_t{1} << (found - std::begin(kProtocols));
+  return NameSet().set(static_cast<std::size_t>(found - std::begin(kProtocols)));
 }
 
-using Sets = std::array<std::uint64_t, kCollectiveCount>;
-using BitsOf = std::function<std::optional<std::uint64_t>(const std::string&)>;
+using Sets = std::array<NameSet, kCollectiveCount>;
+using BitsOf = std::function<std::optional<NameSet>(const std::string&)>;
 
 std::vector<Collective> collectives_named(const char* variable, const std::string& prefix) {
   for (const Collective collective : kRuled) {
@@ -102,14 +102,14 @@ std::vector<Collective> collectives_named(const char* variable, const std::strin
 }
 
 // One list: "ring,tree" or "^ring".
-std::uint64_t parse_names(const char* variable, std::string_view list, const BitsOf& bits_of) {
+NameSet parse_names(const char* variable, std::string_view list, const BitsOf& bits_of) {
   const bool excludes = list.starts_with('^');
   if (excludes) list.remove_prefix(1);
   const std::vector<std::string> names = split(list, ',');
   if (names.empty()) throw_error(ErrorCode::kInvalidUsage, "%s: a list is empty", variable);
-  std::uint64_t bits = 0;
+  NameSet bits;
   for (const std::string& name : names) {
-    const std::optional<std::uint64_t> known = bits_of(lower(name));
+    const std::optional<NameSet> known = bits_of(lower(name));
     if (!known) {
       throw_error(ErrorCode::kInvalidUsage, "%s: there is nothing called \"%s\"", variable,
                   name.c_str());
@@ -121,7 +121,7 @@ std::uint64_t parse_names(const char* variable, std::string_view list, const Bit
 
 Sets parse(const char* variable, std::string_view text, const BitsOf& bits_of) {
   Sets sets;
-  sets.fill(~std::uint64_t{0});
+  sets.fill(~NameSet());
   const std::vector<std::string> entries = split(text, ';');
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const std::vector<std::string> halves = split(entries[i], ':');
@@ -133,7 +133,7 @@ Sets parse(const char* variable, std::string_view text, const BitsOf& bits_of) {
           "has not",
           variable, entries[i].c_str());
     }
-    const std::uint64_t bits = parse_names(variable, halves.back(), bits_of);
+    const NameSet bits = parse_names(variable, halves.back(), bits_of);
     const std::vector<Collective> named =
         has_prefix ? collectives_named(variable, halves.front())
                    : std::vector<Collective>(std::begin(kRuled), std::end(kRuled));
@@ -167,7 +167,7 @@ bool AlgorithmRules::allows(const Algorithm& algorithm, const Place& at) const {
     const Algorithm* wish = find_algorithm(algorithm.collective, forced_);
     if (wish != nullptr && wish->runs_on(at)) return wish == &algorithm;
   }
-  return (allowed_[static_cast<std::size_t>(algorithm.collective)] & bit_of(algorithm)) != 0;
+  return (allowed_[static_cast<std::size_t>(algorithm.collective)] & bit_of(algorithm)).any();
 }
 
 }  // namespace catenary

@@ -11,7 +11,7 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
+#include <bitset>
 #include <string>
 #include <string_view>
 
@@ -19,9 +19,12 @@
 
 namespace catenary {
 
+// A bit for each entry of a table: of algorithms(), or of protocols.
+using NameSet = std::bitset<256>;
+
 class AlgorithmRules {
  public:
-  AlgorithmRules() { allowed_.fill(~std::uint64_t{0}); }
+  AlgorithmRules() { allowed_.fill(~NameSet()); }
   // Each may be empty. Throws kInvalidArgument for a CATENARY_ALGO that no collective has, and
   // kInvalidUsage for lists that make no sense.
   AlgorithmRules(std::string_view forced, std::string_view nccl_algo, std::string_view nccl_proto);
@@ -34,7 +37,7 @@ class AlgorithmRules {
  private:
   std::string forced_;
   std::string explanation_;
-  std::array<std::uint64_t, kCollectiveCount> allowed_;  // a bit for each entry of algorithms()
+  std::array<NameSet, kCollectiveCount> allowed_;
 };
 
 }  // namespace catenary

@@ -98,6 +98,7 @@ TEST(Select, a_class_of_sizes_is_around_a_power_of_two) {
 TEST(Select, more_bytes_never_take_less_time) {
   for (const MachineFacts& machine : {roomy(4), crowded(4)}) {
     for (const Algorithm& algorithm : algorithms()) {
+      if (!algorithm.runs_on({.ranks = 4, .box = 4})) continue;
       double last = 0;
       for (std::size_t bytes = 8; bytes <= kHuge; bytes *= 2) {
         const double now = time_ns(algorithm, bytes, 4, kLinks, machine, default_parameters());
@@ -117,19 +118,22 @@ TEST(Select, a_forced_name_wins_where_the_collective_has_it) {
 
 TEST(Select, a_forced_name_does_not_win_where_it_cannot_run) {
   const auto algorithm = [](int nranks, int box) {
-    MachineFacts machine = kRoomy;
+    MachineFacts machine = roomy(8);
     machine.box = box;
-    return select(Collective::kAllReduce, 8, nranks, machine, "hier_direct_ring").algorithm->name;
+    return chosen(selector(nranks, machine, "hier_direct_ring"), Collective::kAllReduce, 8);
   };
   EXPECT_EQ(algorithm(8, 4), "hier_direct_ring");
-  EXPECT_EQ(algorithm(8, 8), "one_shot");
-  EXPECT_EQ(algorithm(8, 1), "one_shot");
-  EXPECT_EQ(algorithm(1, 1), "one_shot");
+  EXPECT_NE(algorithm(8, 8), "hier_direct_ring");
+  EXPECT_NE(algorithm(8, 1), "hier_direct_ring");
+  EXPECT_NE(algorithm(1, 1), "hier_direct_ring");
 }
 
 TEST(Select, an_algorithm_gets_the_lanes_it_is_made_for) {
-  EXPECT_EQ(select(Collective::kAllReduce, 8, 8, kRoomy, "double_tree").lanes, 2);
-  EXPECT_EQ(select(Collective::kAllReduce, 8, 8, kRoomy, "tree").lanes, 1);
+  const auto lanes = [](std::string_view forced) {
+    return selector(8, roomy(8), forced).select(Collective::kAllReduce, 8).lanes;
+  };
+  EXPECT_EQ(lanes("double_tree"), 2);
+  EXPECT_EQ(lanes("tree"), 1);
 }
 
 TEST(Box, is_a_size_that_all_ranks_agree_on) {
