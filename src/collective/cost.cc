@@ -72,8 +72,8 @@ double time_ns(const Algorithm& algorithm, std::size_t bytes, int nranks, const 
   const auto whole = static_cast<double>(chunk);
   const double slice = static_cast<double>(std::min(chunk, cut.slice_bytes));
   const auto slices = static_cast<double>((chunk + cut.slice_bytes - 1) / cut.slice_bytes);
-  const double passes =
-      static_cast<double>((static_cast<std::size_t>(slices) + cut.slots - 2) / (cut.slots - 1));
+  const std::size_t pass = cut.slices_per_pass();
+  const auto passes = static_cast<double>((static_cast<std::size_t>(slices) + pass - 1) / pass);
   const double more_slices = std::max(slices - 1, 0.0);
 
   double path = 0;

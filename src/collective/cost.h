@@ -65,6 +65,9 @@ struct MachineFacts {
 struct Cut {
   std::size_t slice_bytes = 65536;
   std::uint32_t slots = 16;
+  // The most slices of a chunk that move in a pass. Twice as many fit into a link, so that a rank
+  // that passes chunks on round a ring need not wait for its neighbour with every slice.
+  constexpr std::uint32_t slices_per_pass() const { return slots > 3 ? slots / 2 : 1; }
   bool operator==(const Cut&) const = default;
 };
 

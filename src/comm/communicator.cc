@@ -263,7 +263,7 @@ void Communicator::add_operation(const OperationRequest& request, GroupRun& run)
     spec.scratch = &scratch_[index];
     spec.slicing = Slicing(partition_for(request.kind, request.count, element_bytes(request.type),
                                          spec.plan->chunk_count, lane, lanes),
-                           entry.cut.slice_bytes, entry.cut.slots - 1);
+                           entry.cut.slice_bytes, entry.cut.slices_per_pass());
     run.add(spec, turn, ticket);
   }
 }
