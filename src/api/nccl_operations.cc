@@ -1,4 +1,5 @@
 // The nccl* functions that enqueue: collectives, point-to-point, groups, reductions with a factor.
+#include <cstddef>
 #include <cstring>
 
 #include "src/api/comm_handle.h"
@@ -103,11 +104,20 @@ CATENARY_NCCL(ncclResult_t, GroupEnd, (void)) {
   });
 }
 
-CATENARY_NCCL(ncclResult_t, GroupSimulateEnd, (ncclSimInfo_t*)) {
-  return guarded([] {
-    Group::of_this_thread().drop();
-    throw_error(ErrorCode::kInvalidUsage,
-                "ncclGroupSimulateEnd : estimates of time are not available in this version");
+// The structure grows from version to version: the caller's may be longer or shorter than ours.
+CATENARY_NCCL(ncclResult_t, GroupSimulateEnd, (ncclSimInfo_t * simInfo)) {
+  return guarded([&] {
+    Group& group = Group::of_this_thread();
+    constexpr ncclSimInfo_t kFresh = NCCL_SIM_INFO_INITIALIZER;
+    constexpr std::size_t kEnd = offsetof(ncclSimInfo_t, estimatedTime) + sizeof(float);
+    if (simInfo == nullptr || simInfo->size < kEnd || simInfo->magic != kFresh.magic) {
+      if (group.active()) group.drop();
+      throw_error(ErrorCode::kInvalidArgument,
+                  "ncclSimInfo_t argument not initialized via NCCL_SIM_INFO_INITIALIZER");
+    }
+    if (const std::optional<double> ns = group.simulate_end_ns()) {
+      simInfo->estimatedTime = static_cast<float>(*ns / 1000);
+    }
   });
 }
 

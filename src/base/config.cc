@@ -59,12 +59,24 @@ const std::vector<Variable>& variables() {
           "the rank that it waits for, counts as disagreement, an error on all ranks; a peer that "
           "is late is logged. 0: never. What can be proved is told at once."),
       text("CATENARY_ALGO", &Config::algorithm,
-           "Forces one algorithm by its name (ring, tree, hier_direct_ring; `catenary list` knows "
-           "all) where a collective has it and it can run. Empty: by size."),
+           "Forces one algorithm by its name, as `catenary list` prints them, where a collective "
+           "has it. Empty: the one that is expected to be the fastest."),
       number(
           "CATENARY_BOX", &Config::box, 0, 1 << 20,
           "Algorithms of two levels take so many consecutive ranks for one machine, if all ranks "
           "say the same and they divide the ranks. 0: those that share memory."),
+      text("NCCL_ALGO", &Config::nccl_algo,
+           "The algorithms that may be used, in NCCL's syntax: \"ring,tree\", \"^ring\", "
+           "\"ring;allreduce:tree\". Ring means ring and chain, Tree our trees, PAT pat; our own "
+           "names work, too. CollnetDirect, CollnetChain, NVLS and NVLSTree mean nothing that we "
+           "have. A collective that is left without any fails, as with NCCL."),
+      text("NCCL_PROTO", &Config::nccl_proto,
+           "Checked, but without effect: LL, LL128 and Simple are ways of GPUs to write memory."),
+      text("CATENARY_TUNING_FILE", &Config::tuning_file,
+           "What `catenary tune` measured here, and where it writes it. Empty: a file of this "
+           "machine's in the user's cache folder."),
+      text("XDG_CACHE_HOME", &Config::cache_folder,
+           "The user's cache folder. Empty: .cache in the home folder."),
       text("CATENARY_TRANSPORTS", &Config::transports,
            "The transports that may be used, separated by commas. Empty: all that work here."),
       number("NCCL_SHM_DISABLE", &Config::shm_disable, 0, 1,
@@ -135,6 +147,9 @@ Config Config::from(const Lookup& lookup) {
     } else {
       set_number(config, variable, std::get<NumberField>(variable.field), *value);
     }
+  }
+  if (config.cache_folder.empty()) {
+    if (const auto home = lookup("HOME")) config.cache_folder = *home + "/.cache";
   }
   return config;
 }

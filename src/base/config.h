@@ -30,6 +30,10 @@ struct Config {
   std::int64_t stall_report_s = 5;  // CATENARY_STALL_TIMEOUT
   std::string algorithm = "";       // CATENARY_ALGO
   std::int64_t box = 0;             // CATENARY_BOX
+  std::string nccl_algo = "";       // NCCL_ALGO
+  std::string nccl_proto = "";      // NCCL_PROTO
+  std::string tuning_file = "";     // CATENARY_TUNING_FILE
+  std::string cache_folder = "";    // XDG_CACHE_HOME, or .cache below HOME
   // Transports.
   std::string transports = "";      // CATENARY_TRANSPORTS
   std::int64_t shm_disable = 0;     // NCCL_SHM_DISABLE

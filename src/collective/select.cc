@@ -1,103 +1,76 @@
 #include "src/collective/select.h"
 
 #include <algorithm>
-#include <set>
-#include <string>
 
 #include "src/base/error.h"
+#include "src/collective/partition.h"
 
 namespace catenary {
 namespace {
 
-// Where the times of two algorithms cross depends on the machine. These were seen between 2 to 8
-// ranks that share two cores; to move one, run the benchmark with either algorithm forced
-// (CATENARY_ALGO) and compare the times around it.
-
-// One shot writes nranks^2 times the bytes in all, so it is that product that must be small.
-constexpr std::size_t kOneShotTotalBytes = 256 * 1024;
-// Up to here hops cost more than the ring's even load on wires and caches gains.
-constexpr std::size_t kDirectBytes = 1024 * 1024;
-// With more ranks than cores the slots of all pairs fall out of the caches sooner.
-constexpr std::size_t kCrowdedDirectBytes = 128 * 1024;
-// The root of a direct broadcast or reduce does all the work alone: worth it for short messages
-// only.
-constexpr std::size_t kDirectRootedBytes = 32 * 1024;
-// Direct all-to-all has a message for everybody under way at once, as long as caches hold them.
-constexpr std::size_t kDirectAllToAllBytes = 1024 * 1024;
 // A link to every peer costs memory for its slots. Above this, only what cannot do without has one.
 constexpr int kMostDirectRanks = 64;
-
-bool goes_direct(std::size_t bytes, std::size_t direct_bytes, int nranks,
-                 const MachineFacts& machine) {
-  if (nranks > kMostDirectRanks) return false;
-  const bool crowded = machine.local_ranks > machine.cores;
-  return bytes <= (crowded ? kCrowdedDirectBytes : direct_bytes);
-}
-
-std::string_view best_name(Collective collective, std::size_t bytes, int nranks,
-                           const MachineFacts& machine) {
-  const auto ranks = static_cast<std::size_t>(nranks);
-  switch (collective) {
-    case Collective::kAllReduce:
-      if (nranks <= kMostDirectRanks && bytes <= kOneShotTotalBytes / (ranks * ranks)) {
-        return "one_shot";
-      }
-      return goes_direct(bytes, kDirectBytes, nranks, machine) ? "direct" : "ring";
-    case Collective::kAllGather:
-    case Collective::kReduceScatter:
-    case Collective::kAllGatherV:
-    case Collective::kReduceScatterV:
-      return goes_direct(bytes, kDirectBytes, nranks, machine) ? "direct" : "ring";
-    case Collective::kBroadcast:
-    case Collective::kReduce:
-      return goes_direct(bytes, kDirectRootedBytes, nranks, machine) ? "direct" : "chain";
-    case Collective::kAllToAll:
-      return bytes <= kDirectAllToAllBytes || machine.local_ranks > machine.cores ? "direct"
-                                                                                  : "pairwise";
-    // Ranks know their own counts only, so the choice must not depend on bytes.
-    case Collective::kAllToAllV: return "direct";
-    case Collective::kBarrier:
-      return nranks <= kMostDirectRanks ? "one_shot" : "recursive_doubling";
-    case Collective::kGather:
-    case Collective::kScatter:
-    case Collective::kSend:
-    case Collective::kRecv: return "direct";
-  }
-  throw_error(ErrorCode::kInternal, "no algorithm for collective %d", static_cast<int>(collective));
-}
-
-bool is_known(std::string_view name) {
-  const auto has_name = [name](const Algorithm& algorithm) { return algorithm.name == name; };
-  return std::ranges::any_of(algorithms(), has_name);
-}
-
-[[noreturn]] void refuse(std::string_view name) {
-  std::set<std::string> known;
-  for (const Algorithm& algorithm : algorithms()) known.emplace(algorithm.name);
-  std::string list;
-  for (const std::string& entry : known) list += (list.empty() ? "" : ", ") + entry;
-  throw_error(ErrorCode::kInvalidArgument, "there is no algorithm \"%s\"; the known ones are %s",
-              std::string(name).c_str(), list.c_str());
-}
+// Slices shorter than this are not worth their messages on any machine we know.
+constexpr std::size_t kLeastSliceBytes = 8192;
 
 }  // namespace
 
-Selection select(Collective collective, std::size_t bytes, int nranks, const MachineFacts& machine,
-                 std::string_view forced) {
-  if (!forced.empty()) {
-    const Algorithm* wish = find_algorithm(collective, forced);
-    if (wish != nullptr && wish->runs_on({.ranks = nranks, .box = machine.box})) {
-      return {wish, wish->lanes};
-    }
-    if (!is_known(forced)) refuse(forced);
+Selector::Selector(int nranks, const MachineFacts& machine, const CostParameters& parameters,
+                   const Cut& links, AlgorithmRules rules)
+    : nranks_(nranks),
+      machine_(machine),
+      parameters_(parameters),
+      links_(links),
+      rules_(std::move(rules)) {}
+
+// The representative of a class is its power of two.
+const Selection& Selector::decide(Collective collective, std::size_t size_class) {
+  const std::size_t bytes =
+      size_class == 0 ? 0 : std::size_t{1} << std::min<std::size_t>(size_class - 1, 62);
+  const std::vector<Selection> all = candidates(collective, bytes);
+  if (all.empty()) {
+    throw_error(ErrorCode::kInvalidUsage, "no algorithm available for function %s.%s",
+                std::string(name_of(collective)).c_str(), rules_.explanation().c_str());
   }
-  const std::string_view name = best_name(collective, bytes, nranks, machine);
-  const Algorithm* best = find_algorithm(collective, name);
-  if (best == nullptr) {
-    throw_error(ErrorCode::kInternal, "%s has no algorithm \"%s\"",
-                std::string(name_of(collective)).c_str(), std::string(name).c_str());
+  Selection& known = known_[index_of(collective)][size_class];
+  known = all.front();
+  return known;
+}
+
+bool Selector::has_room(const Algorithm& algorithm) const {
+  return shape_of(algorithm, place()).peers <= kMostDirectRanks;
+}
+
+// Shorter slices fill a pipeline sooner and keep its slots in the caches, but are more messages.
+Selection Selector::priced(const Algorithm& algorithm, std::size_t bytes) const {
+  Selection best{&algorithm, algorithm.lanes, links_, -1};
+  Cut cut = links_;
+  do {
+    const double ns = time_ns(algorithm, bytes, nranks_, cut, machine_, parameters_);
+    if (best.time_ns < 0 || ns < best.time_ns) best = {&algorithm, algorithm.lanes, cut, ns};
+    cut.slice_bytes /= 2;
+  } while (cut.slice_bytes >= kLeastSliceBytes && cut.slice_bytes % kCutBytes == 0);
+  return best;
+}
+
+std::vector<Selection> Selector::candidates(Collective collective, std::size_t bytes) const {
+  std::vector<Selection> found;
+  std::vector<Selection> last_resort;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (find_algorithm(collective, algorithm.name) != &algorithm) continue;
+    if (!algorithm.runs_on(place()) || !rules_.allows(collective, algorithm, place())) continue;
+    std::vector<Selection>& list = has_room(algorithm) ? found : last_resort;
+    list.push_back(priced(algorithm, bytes));
   }
-  return {best, best->lanes};
+  if (found.empty()) found = std::move(last_resort);
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Selection& a, const Selection& b) { return a.time_ns < b.time_ns; });
+  return found;
+}
+
+double Selector::estimate_ns(Collective collective, std::size_t bytes) {
+  const Selection& chosen = select(collective, bytes);
+  return time_ns(*chosen.algorithm, bytes, nranks_, chosen.cut, machine_, parameters_);
 }
 
 }  // namespace catenary

@@ -1,33 +1,68 @@
-// Which algorithm a collective runs, from plain numbers. Pure; any thread; called at plan time.
+// Which algorithm a collective runs, in how many lanes and slices: the one that the model of time
+// expects to be the fastest, among those that the user allows.
 //
 // All ranks must come to the same answer, so all must ask with the same numbers: the communicator
-// agrees on them when it is made.
+// agrees on them when it is made. Pure; one thread at a time (a selector remembers its answers, one
+// for each power of two of bytes); nothing waits.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstddef>
-#include <string_view>
+#include <vector>
 
 #include "src/collective/algorithms.h"
+#include "src/collective/cost.h"
+#include "src/collective/rules.h"
 
 namespace catenary {
-
-// The most crowded machine of a communicator.
-struct MachineFacts {
-  int local_ranks = 1;  // ranks of the communicator on it
-  int cores = 1;        // that those ranks may use together
-  int box = 1;          // so many consecutive ranks share a machine, if all machines are alike
-};
 
 struct Selection {
   const Algorithm* algorithm = nullptr;
   int lanes = 1;
+  Cut cut = {};
+  double time_ns = 0;  // expected, at the size that was asked for first
 };
 
-// `bytes` are those of the longer buffer. `forced` is a user's wish, empty for none: the collective
-// runs the algorithm of that name if it has one that runs on such ranks, and otherwise what it
-// would have run without. A name that no collective knows throws Error(kInvalidArgument), which
-// lists the known ones.
-Selection select(Collective collective, std::size_t bytes, int nranks, const MachineFacts& machine,
-                 std::string_view forced = {});
+class Selector {
+ public:
+  // `links`: what the links can carry: the longest slice and their slots.
+  Selector(int nranks, const MachineFacts& machine, const CostParameters& parameters,
+           const Cut& links, AlgorithmRules rules);
+
+  // For `bytes` of the longer buffer. Sizes between the same powers of two, rounded to the nearer,
+  // have one answer. Throws Error(kInvalidUsage) if the rules leave the collective nothing.
+  const Selection& select(Collective collective, std::size_t bytes) {
+    const Selection& known = known_[index_of(collective)][size_class(bytes)];
+    return known.algorithm != nullptr ? known : decide(collective, size_class(bytes));
+  }
+
+  // Everything that could run, the fastest first; each with its best cut.
+  std::vector<Selection> candidates(Collective collective, std::size_t bytes) const;
+  // How long what select() chooses takes.
+  double estimate_ns(Collective collective, std::size_t bytes);
+
+  // Sizes of a class are those from three quarters of its power of two on.
+  static constexpr std::size_t size_class(std::size_t bytes) {
+    return static_cast<std::size_t>(std::bit_width(bytes + bytes / 3));
+  }
+  static constexpr std::size_t kSizeClasses = 66;
+
+ private:
+  static std::size_t index_of(Collective collective) {
+    return static_cast<std::size_t>(collective);
+  }
+  const Selection& decide(Collective collective, std::size_t size_class);
+  bool has_room(const Algorithm& algorithm) const;
+  Selection priced(const Algorithm& algorithm, std::size_t bytes) const;
+  Place place() const { return {.ranks = nranks_, .box = machine_.box}; }
+
+  const int nranks_;
+  const MachineFacts machine_;
+  const CostParameters parameters_;
+  const Cut links_;
+  const AlgorithmRules rules_;
+  std::array<std::array<Selection, kSizeClasses>, kCollectiveCount> known_;
+};
 
 }  // namespace catenary

@@ -6,9 +6,8 @@
 #include <thread>
 
 #include "src/base/log.h"
-#include "src/collective/box.h"
+#include "src/comm/rank_facts.h"
 #include "src/device/process_life.h"
-#include "src/topology/machine.h"
 
 namespace catenary {
 namespace {
@@ -37,63 +36,6 @@ TransportContext transport_context(const Membership& membership, std::size_t sli
   context.slots = static_cast<std::uint32_t>(config.slots);
   context.config = &config;
   return context;
-}
-
-// The ranks that share memory with this one, as proved by attaching; or as the user says.
-LocalRun local_run(const LinkTable& links, int rank, int nranks, const Config& config) {
-  if (config.box > 0) {
-    const int box = static_cast<int>(config.box);
-    return {rank / box * box, box};
-  }
-  LocalRun run{rank, 0};
-  int last = rank;
-  for (int peer = 0; peer < nranks; ++peer) {
-    if (!links.transport_of(peer).shares_memory()) continue;
-    run.first = std::min(run.first, peer);
-    last = std::max(last, peer);
-  }
-  const bool is_whole = last - run.first + 1 == links.local_ranks();
-  run.count = is_whole ? links.local_ranks() : 0;
-  return run;
-}
-
-// What every rank publishes about itself.
-struct RankFacts {
-  MachineFacts machine;
-  LocalRun run;
-  std::uint64_t slice_bytes;
-  std::uint64_t slots;
-};
-
-// All ranks must choose the same algorithms, so they agree on the most crowded machine; and they
-// must cut messages alike, or a sum would be of parts that do not belong together.
-MachineFacts agree_on_facts(Membership& membership, const RankFacts& mine, const Wait& wait) {
-  Bytes blob(sizeof mine);
-  std::memcpy(blob.data(), &mine, sizeof mine);
-  MachineFacts worst = mine.machine;
-  std::vector<LocalRun> runs;
-  const std::vector<Bytes> all = membership.all_gather(blob, wait);
-  for (std::size_t peer = 0; peer < all.size(); ++peer) {
-    RankFacts theirs;
-    if (all[peer].size() != sizeof theirs) {
-      throw_error(ErrorCode::kRemote, "rank %zu published malformed facts about itself", peer);
-    }
-    std::memcpy(&theirs, all[peer].data(), sizeof theirs);
-    if (theirs.slots != mine.slots || theirs.slice_bytes != mine.slice_bytes) {
-      throw_error(ErrorCode::kInvalidUsage,
-                  "rank %d has %llu slots of %llu bytes, but rank %zu has %llu of %llu; set "
-                  "CATENARY_SLOTS and CATENARY_SLOT_BYTES alike for all ranks",
-                  membership.rank(), static_cast<unsigned long long>(mine.slots),
-                  static_cast<unsigned long long>(mine.slice_bytes), peer,
-                  static_cast<unsigned long long>(theirs.slots),
-                  static_cast<unsigned long long>(theirs.slice_bytes));
-    }
-    worst.local_ranks = std::max(worst.local_ranks, theirs.machine.local_ranks);
-    worst.cores = std::min(worst.cores, theirs.machine.cores);
-    runs.push_back(theirs.run);
-  }
-  worst.box = box_of(runs);
-  return worst;
 }
 
 }  // namespace
@@ -139,20 +81,16 @@ void Communicator::meet(const UniqueId& id, const TransportFactory& transports) 
   auto membership = std::make_unique<Membership>(id, rank_, nranks_, wait, config_);
   const TransportContext context = transport_context(*membership, slice_bytes_, config_);
   auto links = std::make_unique<LinkTable>(transports(context), *membership, wait);
-  const MachineFacts machine = agree_on_facts(*membership,
-                                              {{links->local_ranks(), usable_cores()},
-                                               local_run(*links, rank_, nranks_, config_),
-                                               slice_bytes_,
-                                               static_cast<std::uint64_t>(config_.slots)},
-                                              wait);
+  const Cut longest{slice_bytes_, static_cast<std::uint32_t>(config_.slots)};
+  const AgreedFacts facts = agree_on_facts(*membership, *links, longest, config_, wait);
   device_.wait_policy_note_ranks(links->local_ranks());
   log_info(Subsystem::kInit, device_.ordinal(),
-           format("[Rank %d] %d ranks in boxes of %d", rank_, nranks_, machine.box));
+           format("[Rank %d] %d ranks in boxes of %d", rank_, nranks_, facts.machine.box));
 
   const std::lock_guard lock(issue_mutex_);
   plans_ = std::make_unique<PlanCache>(
-      rank_, nranks_, *links, machine,
-      PlanCache::Slots{slice_bytes_, static_cast<std::uint32_t>(config_.slots)}, config_.algorithm);
+      rank_, nranks_, *links, facts, longest,
+      AlgorithmRules(config_.algorithm, config_.nccl_algo, config_.nccl_proto));
   for (Transport* transport : links->in_use()) {
     if (transport->doorbell() == nullptr) {
       polled_.push_back(transport);
@@ -236,6 +174,25 @@ void Communicator::run_over(GroupRun& run) noexcept {
     if (pool_.size() < kPooledRuns) pool_.push_back(std::move(owned));
   }
   in_flight_.fetch_sub(1, std::memory_order_release);
+}
+
+// Collectives go one after the other. Sends and receives go side by side, but one rank moves them:
+// both directions at a time at best.
+double Communicator::estimate_ns(std::span<const OperationRequest> requests) {
+  throw_if_failed();
+  const std::lock_guard lock(issue_mutex_);
+  double collectives = 0;
+  double sends = 0;
+  double recvs = 0;
+  for (const OperationRequest& request : requests) {
+    double& sum = request.kind == Collective::kSend   ? sends
+                  : request.kind == Collective::kRecv ? recvs
+                                                      : collectives;
+    PlanCache::Wanted asked = wanted(request);
+    asked.count = request.count;
+    sum += plans_->estimate_ns(asked);
+  }
+  return collectives + std::max(sends, recvs);
 }
 
 void Communicator::wait_idle() {

@@ -57,6 +57,8 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   // they do not wait for other communicators' operations of their group, which need not come in the
   // same order on all ranks.
   void submit(std::span<const OperationRequest> requests, Event* after = nullptr);
+  // How long these operations of one group would take, that check() let pass. Does nothing.
+  double estimate_ns(std::span<const OperationRequest> requests);
   // Waits until nothing of this communicator is under way.
   void wait_idle();
   // The last look before leaving, with nothing under way: the disagreement of ranks that has become
@@ -112,6 +114,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   void fail(const Error& error, bool tell_peers) noexcept;
   Error cause_of(const Error& error);
   std::unique_ptr<GroupRun> take_run();
+  static PlanCache::Wanted wanted(const OperationRequest& request);
   const PlanCache::Entry& find_plan(const OperationRequest& request);
   void add_operation(const OperationRequest& request, GroupRun& run);
   void add_own_message(const OperationRequest& send, const OperationRequest& receive,

@@ -89,6 +89,24 @@ bool Group::share_a_stream(const std::vector<Member>& members) {
   return false;
 }
 
+// Communicators run side by side.
+std::optional<double> Group::simulate_end_ns() {
+  if (depth_ > 1) return close(), std::nullopt;
+  const Contents contents = close();
+  for (const Job& job : contents.jobs) job.cancel();
+  if (contents.error) throw Error(*contents.error);
+  if (!contents.jobs.empty()) {
+    throw_error(ErrorCode::kInvalidUsage,
+                "ncclGroupSimulateEnd : communicators cannot be made in a simulated group");
+  }
+  double longest = 0;
+  for (const Member& member : contents.members) {
+    member.communicator->check(member.requests);
+    longest = std::max(longest, member.communicator->estimate_ns(member.requests));
+  }
+  return longest;
+}
+
 void Group::drop() {
   for (const Job& job : close().jobs) job.cancel();
 }

@@ -28,6 +28,9 @@ class Group {
   // communicators go on in the background.
   enum class Outcome { kDone, kInProgress };
   Outcome end();
+  // Closes one level; at the outermost says how long what was collected would take, and forgets
+  // it. Nothing at an inner level. Throws kInvalidUsage if communicators are to be made in it.
+  std::optional<double> simulate_end_ns();
   // Closes one level; at the outermost what was collected is forgotten.
   void drop();
 

@@ -1,66 +1,84 @@
 #include "src/comm/plan_cache.h"
 
+#include <algorithm>
+
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/collective/partition.h"
 
 namespace catenary {
+namespace {
 
-PlanCache::PlanCache(int rank, int nranks, LinkTable& links, const MachineFacts& machine,
-                     Slots slots, std::string forced)
-    : rank_(rank),
-      nranks_(nranks),
-      links_(links),
-      machine_(machine),
-      slots_(slots),
-      forced_(std::move(forced)) {
-  select(Collective::kAllReduce, 0, nranks_, machine_, forced_);  // refuses an unknown name now
+std::string describe(const Selection& selection) {
+  return format("Algo %s proto SIMPLE channel{Lo..Hi}={0..%d} time %.2f us, slices of %zu Bytes",
+                std::string(selection.algorithm->name).c_str(), selection.lanes - 1,
+                selection.time_ns / 1000, selection.cut.slice_bytes);
 }
 
-const PlanCache::Entry& PlanCache::find(const Wanted& wanted) {
-  const auto parts = static_cast<std::size_t>(holds_part_per_rank(wanted.kind) ? nranks_ : 1);
-  const std::size_t bytes = wanted.count * wanted.element_bytes * parts;
-  const Selection selected = select(wanted.kind, bytes, nranks_, machine_, forced_);
-  const int window = window_for(*selected.algorithm, wanted, selected.lanes);
-  for (const auto& entry : entries_) {
-    const auto lanes = static_cast<int>(entry->lanes.size());
-    if (entry->algorithm == selected.algorithm && entry->root == wanted.root &&
-        entry->window == window && entry->scaled == wanted.scaled && lanes == selected.lanes)
-      return *entry;
-  }
-  log_info(Subsystem::kTuning, -1,
-           format("%s: %zu Bytes -> Algo %s", std::string(name_of(wanted.kind)).c_str(), bytes,
-                  std::string(selected.algorithm->name).c_str()));
-  return add(wanted, selected, window);
+}  // namespace
+
+PlanCache::PlanCache(int rank, int nranks, LinkTable& links, const AgreedFacts& facts,
+                     const Cut& longest, const AlgorithmRules& rules)
+    : rank_(rank),
+      nranks_(nranks),
+      box_(facts.machine.box),
+      links_(links),
+      selector_(nranks, facts.machine, facts.parameters, longest, rules) {}
+
+const PlanCache::Entry& PlanCache::look_up(const Wanted& wanted) {
+  const Selection& selected = selector_.select(wanted.kind, bytes_of(wanted));
+  const Entry*& last = last_[static_cast<std::size_t>(wanted.kind)][size_class(wanted)];
+  if (last == nullptr) tell(wanted, selected);
+  const int window = window_for(*selected.algorithm, selected.cut, wanted);
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
+    return entry->algorithm == selected.algorithm && entry->root == wanted.root &&
+           entry->window == window && entry->scaled == wanted.scaled &&
+           entry->cut == selected.cut && static_cast<int>(entry->lanes.size()) == selected.lanes;
+  });
+  last = found != entries_.end() ? found->get() : &add(wanted, selected, window);
+  return *last;
 }
 
 const PlanCache::Entry& PlanCache::add(const Wanted& wanted, const Selection& selected,
                                        int window) {
-  const Algorithm& algorithm = *selected.algorithm;
-  auto entry = std::make_unique<Entry>(Entry{&algorithm, wanted.root, window, wanted.scaled, {}});
+  auto entry = std::make_unique<Entry>(
+      Entry{selected.algorithm, wanted.root, window, wanted.scaled, selected.cut, {}});
   for (int lane = 0; lane < selected.lanes; ++lane) {
     const Channel channel =
         is_point_to_point(wanted.kind) ? Channel::kPointToPoint : collective_channel(lane);
     const Place at{.rank = rank_,
                    .ranks = nranks_,
                    .root = wanted.root,
-                   .box = machine_.box,
+                   .box = box_,
                    .lane = lane,
                    .window = window};
     entry->lanes.push_back(
-        compile(schedule_of(algorithm, at), rank_, channel, wanted.scaled, links_));
+        compile(schedule_of(*selected.algorithm, at), rank_, channel, wanted.scaled, links_));
   }
   entries_.push_back(std::move(entry));
   return *entries_.back();
 }
 
 // The same for all lanes, of which the first is the longest.
-int PlanCache::window_for(const Algorithm& algorithm, const Wanted& wanted, int lanes) const {
-  if (!algorithm.sends_ahead) return 1;
-  const int chunks = algorithm.chunks({.rank = rank_, .ranks = nranks_, .box = machine_.box});
+int PlanCache::counted_window(const Algorithm& algorithm, const Cut& cut,
+                              const Wanted& wanted) const {
+  const int chunks = algorithm.chunks({.rank = rank_, .ranks = nranks_, .box = box_});
   const Partition partition =
-      partition_for(wanted.kind, wanted.count, wanted.element_bytes, chunks, 0, lanes);
-  return Slicing(partition, slots_.bytes, slots_.count - 1).window();
+      partition_for(wanted.kind, wanted.count, wanted.element_bytes, chunks, 0, algorithm.lanes);
+  return Slicing(partition, cut.slice_bytes, cut.slots - 1).window();
+}
+
+// Once for each size class that is met.
+void PlanCache::tell(const Wanted& wanted, const Selection& selected) const {
+  if (!log_enabled(LogLevel::kInfo, Subsystem::kTuning)) return;
+  const std::size_t bytes = bytes_of(wanted);
+  const std::string what =
+      format("%s: %zu Bytes -> ", std::string(name_of(wanted.kind)).c_str(), bytes);
+  log_info(Subsystem::kTuning, -1, what + describe(selected));
+  if (!log_enabled(LogLevel::kTrace, Subsystem::kTuning)) return;
+  for (const Selection& candidate : selector_.candidates(wanted.kind, bytes)) {
+    log_trace(Subsystem::kTuning, -1, what + "candidate " + describe(candidate));
+  }
 }
 
 }  // namespace catenary

@@ -6,32 +6,26 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <vector>
 
-#include "src/collective/algorithms.h"
 #include "src/collective/select.h"
+#include "src/comm/rank_facts.h"
 #include "src/engine/plan.h"
 
 namespace catenary {
 
 class PlanCache {
  public:
-  // What links are like: slots of so many bytes each.
-  struct Slots {
-    std::size_t bytes;
-    std::uint32_t count;
-  };
-  // `forced`: the one algorithm to use where it can, or "". Throws kInvalidArgument for a name that
-  // no algorithm has.
-  PlanCache(int rank, int nranks, LinkTable& links, const MachineFacts& machine, Slots slots,
-            std::string forced);
+  // `longest`: the slices and slots of the links.
+  PlanCache(int rank, int nranks, LinkTable& links, const AgreedFacts& facts, const Cut& longest,
+            const AlgorithmRules& rules);
 
   struct Entry {
     const Algorithm* algorithm;
     int root;
     int window;
     bool scaled;
+    Cut cut;
     std::vector<Plan> lanes;
   };
   struct Wanted {
@@ -41,19 +35,46 @@ class PlanCache {
     int root;  // also the peer of a send or receive
     bool scaled;
   };
-  const Entry& find(const Wanted& wanted);
+  // The window depends on the very count where an algorithm cares for it; all else on the class of
+  // the size, so that most questions are answered by a look at the answer before.
+  const Entry& find(const Wanted& wanted) {
+    const Entry* last = last_[static_cast<std::size_t>(wanted.kind)][size_class(wanted)];
+    const bool hit = last != nullptr && last->root == wanted.root &&
+                     last->scaled == wanted.scaled &&
+                     last->window == window_for(*last->algorithm, last->cut, wanted);
+    return hit ? *last : look_up(wanted);
+  }
+
+  // How long that would take.
+  double estimate_ns(const Wanted& wanted) {
+    return selector_.estimate_ns(wanted.kind, bytes_of(wanted));
+  }
 
  private:
+  // Of the longer buffer.
+  std::size_t bytes_of(const Wanted& wanted) const {
+    const auto parts = static_cast<std::size_t>(holds_part_per_rank(wanted.kind) ? nranks_ : 1);
+    return wanted.count * wanted.element_bytes * parts;
+  }
+  std::size_t size_class(const Wanted& wanted) const {
+    return Selector::size_class(bytes_of(wanted));
+  }
+  const Entry& look_up(const Wanted& wanted);
   const Entry& add(const Wanted& wanted, const Selection& selected, int window);
-  int window_for(const Algorithm& algorithm, const Wanted& wanted, int lanes) const;
+  int window_for(const Algorithm& algorithm, const Cut& cut, const Wanted& wanted) const {
+    return algorithm.sends_ahead ? counted_window(algorithm, cut, wanted) : 1;
+  }
+  int counted_window(const Algorithm& algorithm, const Cut& cut, const Wanted& wanted) const;
+  void tell(const Wanted& wanted, const Selection& selected) const;
 
   const int rank_;
   const int nranks_;
+  const int box_;
   LinkTable& links_;
-  const MachineFacts machine_;
-  const Slots slots_;
-  const std::string forced_;
+  Selector selector_;
   std::vector<std::unique_ptr<Entry>> entries_;
+  // By collective and size: what was asked for last.
+  std::array<std::array<const Entry*, Selector::kSizeClasses>, kCollectiveCount> last_{};
 };
 
 }  // namespace catenary

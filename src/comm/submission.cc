@@ -99,25 +99,24 @@ void Communicator::enqueue_aside(std::span<const OperationRequest> requests, Tas
   device_.destroy_stream(aside);
 }
 
+// What it takes to know the plan. Ranks know only their own counts of an AlltoAllv, and a pair of
+// ranks has one plan each way, whatever the size: groups hold many of those.
+PlanCache::Wanted Communicator::wanted(const OperationRequest& request) {
+  const bool any_size =
+      is_point_to_point(request.kind) || request.kind == Collective::kAllToAllV;
+  return {.kind = request.kind,
+          .count = any_size ? 0 : request.count,
+          .element_bytes = element_bytes(request.type),
+          .root = has_root(request.kind) ? request.root : 0,
+          .scaled = request.reduction.scaling.from != Scaling::From::kNothing};
+}
+
 const PlanCache::Entry& Communicator::find_plan(const OperationRequest& request) {
-  const bool sends = request.kind == Collective::kSend;
-  if (sends || request.kind == Collective::kRecv) {
-    // Groups hold many of them: whatever their size, a pair of ranks has one plan each way.
-    const PlanCache::Entry*& known =
-        (sends ? send_plans_ : recv_plans_)[static_cast<std::size_t>(request.root)];
-    if (known == nullptr)
-      known = &plans_->find({.kind = request.kind,
-                             .count = 0,
-                             .element_bytes = 1,
-                             .root = request.root,
-                             .scaled = false});
-    return *known;
-  }
-  return plans_->find({.kind = request.kind,
-                       .count = request.kind == Collective::kAllToAllV ? 0 : request.count,
-                       .element_bytes = element_bytes(request.type),
-                       .root = has_root(request.kind) ? request.root : 0,
-                       .scaled = request.reduction.scaling.from != Scaling::From::kNothing});
+  if (!is_point_to_point(request.kind)) return plans_->find(wanted(request));
+  auto& plans = request.kind == Collective::kSend ? send_plans_ : recv_plans_;
+  const PlanCache::Entry*& known = plans[static_cast<std::size_t>(request.root)];
+  if (known == nullptr) known = &plans_->find(wanted(request));
+  return *known;
 }
 
 void Communicator::add_operation(const OperationRequest& request, GroupRun& run) {
@@ -164,7 +163,7 @@ void Communicator::add_operation(const OperationRequest& request, GroupRun& run)
                                     ? Partition::uneven(*request.parts, bytes, lane, lanes)
                                     : partition_for(request.kind, request.count, bytes,
                                                     spec.plan->chunk_count, lane, lanes);
-    spec.slicing = Slicing(partition, slice_bytes_, static_cast<std::uint32_t>(config_.slots - 1));
+    spec.slicing = Slicing(partition, entry.cut.slice_bytes, entry.cut.slices_per_pass());
     run.add(spec, turn, ticket);
   }
 }

@@ -1,6 +1,7 @@
 #include "src/topology/machine.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -102,6 +103,20 @@ int usable_cores() {
   membership << file.rdbuf();
   const double quota = std::ceil(cgroup_quota(membership.str(), "/sys/fs/cgroup"));
   return quota < allowed ? std::max(1, static_cast<int>(quota)) : allowed;
+}
+
+int machine_cores() {
+  const long cores = ::sysconf(_SC_NPROCESSORS_CONF);
+  return cores > 0 ? static_cast<int>(cores) : 1;
+}
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {  // "model name	: AMD EPYC ..."
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown processor";
 }
 
 std::size_t parse_cache_bytes(const std::string& text) {

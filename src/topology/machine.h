@@ -13,6 +13,11 @@ namespace catenary {
 // of the control groups (v1 and v2) that the process is in, rounded up. At least 1.
 int usable_cores();
 
+// Of the whole machine, whatever this process may use of it.
+int machine_cores();
+// What the processor calls itself; "unknown processor" if the system does not tell.
+std::string processor_name();
+
 // Bytes of the largest cache that the first usable core sees; 8 MiB if the system does not tell.
 std::size_t last_level_cache_bytes();
 

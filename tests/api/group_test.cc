@@ -46,6 +46,71 @@ TEST_F(Alone, nothing_is_launched_before_the_outermost_end) {
   EXPECT_EQ(to, 3);
 }
 
+// ---- Simulated groups. ----
+
+float simulated_us(ncclComm_t comm, catStream_t stream, std::size_t count, int calls) {
+  std::vector<float> data(count);
+  ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+  EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+  for (int i = 0; i < calls; ++i) {
+    EXPECT_EQ(ncclAllReduce(data.data(), data.data(), count, ncclFloat32, ncclSum, comm, stream),
+              ncclSuccess);
+  }
+  EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclSuccess);
+  return info.estimatedTime;
+}
+
+TEST_F(Alone, a_simulated_group_runs_nothing_and_tells_microseconds) {
+  float from = 3;
+  float to = 0;
+  ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  ASSERT_EQ(ncclAllReduce(&from, &to, 1, ncclFloat32, ncclSum, comm_, stream_), ncclSuccess);
+  ASSERT_EQ(ncclGroupSimulateEnd(&info), ncclSuccess);
+  stream_.finish();
+  EXPECT_EQ(to, 0);
+  EXPECT_GT(info.estimatedTime, 0);
+  EXPECT_LT(info.estimatedTime, 1e6);
+  const float one = simulated_us(comm_, stream_, 1000, 1);
+  EXPECT_FLOAT_EQ(simulated_us(comm_, stream_, 1000, 3), 3 * one);
+  EXPECT_GT(simulated_us(comm_, stream_, 10'000'000, 1), one);
+  EXPECT_EQ(sum(&from, 1), ncclSuccess);  // as good as before
+  stream_.finish();
+}
+
+TEST_F(Alone, only_the_outermost_end_simulates) {
+  float data = 3;
+  ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+  info.estimatedTime = -7;
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  ASSERT_EQ(ncclAllReduce(&data, &data, 1, ncclFloat32, ncclSum, comm_, stream_), ncclSuccess);
+  ASSERT_EQ(ncclGroupSimulateEnd(&info), ncclSuccess);
+  EXPECT_EQ(info.estimatedTime, -7);
+  ASSERT_EQ(ncclGroupSimulateEnd(&info), ncclSuccess);
+  EXPECT_GT(info.estimatedTime, 0);
+}
+
+TEST_F(Alone, a_simulation_needs_a_group_and_its_structure) {
+  ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+  EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclInvalidUsage);
+  info.magic = 1;
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclInvalidArgument);
+  EXPECT_TRUE(contains(last_error(), "NCCL_SIM_INFO_INITIALIZER")) << last_error();
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  EXPECT_EQ(ncclGroupSimulateEnd(nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);  // both are closed
+}
+
+TEST_F(Alone, an_error_of_a_simulated_group_is_that_of_its_end) {
+  float data = 3;
+  ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  EXPECT_EQ(ncclBroadcast(&data, &data, 1, ncclFloat32, 7, comm_, stream_), ncclInvalidArgument);
+  EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclInvalidArgument);
+}
+
 TEST_F(Alone, an_argument_error_is_returned_at_once_and_again_by_the_end_and_nothing_is_launched) {
   float from = 3;
   float to = 0;

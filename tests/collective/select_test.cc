@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,66 +12,128 @@
 namespace catenary {
 namespace {
 
-constexpr MachineFacts kRoomy{.local_ranks = 8, .cores = 8};
-constexpr MachineFacts kCrowded{.local_ranks = 8, .cores = 2};
+constexpr Cut kLinks{.slice_bytes = 65536, .slots = 16};
+constexpr std::size_t kHuge = std::size_t{1} << 30;
 
-TEST(Select, all_reduce_goes_from_one_shot_over_direct_to_the_ring_as_it_grows) {
-  EXPECT_EQ(select(Collective::kAllReduce, 8, 8, kRoomy).algorithm->name, "one_shot");
-  EXPECT_EQ(select(Collective::kAllReduce, 4096, 8, kRoomy).algorithm->name, "one_shot");
-  EXPECT_EQ(select(Collective::kAllReduce, 4097, 8, kRoomy).algorithm->name, "direct");
-  EXPECT_EQ(select(Collective::kAllReduce, std::size_t{1} << 30, 8, kRoomy).algorithm->name,
-            "ring");
+MachineFacts roomy(int ranks) { return {.local_ranks = ranks, .cores = ranks, .box = ranks}; }
+MachineFacts crowded(int ranks) { return {.local_ranks = ranks, .cores = 2, .box = ranks}; }
+
+Selector selector(int ranks, const MachineFacts& machine, std::string_view forced = "",
+                  std::string_view nccl_algo = "") {
+  return Selector(ranks, machine, default_parameters(), kLinks,
+                  AlgorithmRules(forced, nccl_algo, ""));
 }
 
-TEST(Select, more_ranks_than_cores_avoid_hops_while_messages_fit_the_caches) {
-  for (const Collective collective : {Collective::kAllReduce, Collective::kAllGather,
-                                      Collective::kReduceScatter, Collective::kBroadcast}) {
-    EXPECT_EQ(select(collective, 128 * 1024, 8, kCrowded).algorithm->name, "direct");
-    EXPECT_NE(select(collective, 128 * 1024 + 1, 8, kCrowded).algorithm->name, "direct");
-    EXPECT_NE(select(collective, std::size_t{1} << 30, 8, kRoomy).algorithm->name, "direct");
+std::string_view chosen(Selector selector, Collective collective, std::size_t bytes) {
+  return selector.select(collective, bytes).algorithm->name;
+}
+
+TEST(Select, few_hops_win_for_short_messages_and_even_load_for_long_ones) {
+  const Selector rooms = selector(8, roomy(8));
+  const std::string_view small = chosen(rooms, Collective::kAllReduce, 8);
+  EXPECT_NE(small, "ring");
+  EXPECT_NE(small, "direct");
+  EXPECT_NE(chosen(rooms, Collective::kAllReduce, kHuge), "one_shot");
+  EXPECT_NE(chosen(rooms, Collective::kBroadcast, 8), "chain");
+  EXPECT_NE(chosen(rooms, Collective::kBroadcast, kHuge), "direct");
+}
+
+TEST(Select, ranks_that_share_cores_avoid_hops) {
+  const Selector crowd = selector(8, crowded(8));
+  for (const Collective collective :
+       {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter}) {
+    EXPECT_NE(chosen(crowd, collective, 4096), "ring");
   }
-  EXPECT_EQ(select(Collective::kAllToAll, std::size_t{1} << 30, 8, kCrowded).algorithm->name,
-            "direct");
 }
 
 TEST(Select, many_ranks_do_not_all_link_to_all) {
-  EXPECT_EQ(select(Collective::kAllReduce, 8, 1000, kCrowded).algorithm->name, "ring");
-  EXPECT_EQ(select(Collective::kBroadcast, 8, 1000, kCrowded).algorithm->name, "chain");
+  for (const Collective collective :
+       {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
+        Collective::kBroadcast, Collective::kReduce}) {
+    Selector many = selector(1000, crowded(1000));
+    const Selection& selection = many.select(collective, 8);
+    EXPECT_LE(shape_of(*selection.algorithm, {.ranks = 1000, .box = 1000}).peers, 64)
+        << name_of(collective);
+  }
 }
 
 TEST(Select, finds_something_of_the_right_kind_for_everything) {
   for (int i = 0; i < kCollectiveCount; ++i) {
     const auto collective = static_cast<Collective>(i);
-    for (const int nranks : {1, 2, 64, 65536}) {
-      for (const std::size_t bytes : {std::size_t{0}, std::size_t{1} << 16, std::size_t{1} << 40}) {
-        EXPECT_EQ(select(collective, bytes, nranks, kRoomy).algorithm->collective,
-                  twin_of(collective));
+    for (const int nranks : {1, 2, 3, 64, 65536}) {
+      Selector any = selector(nranks, roomy(nranks));
+      for (const std::size_t bytes :
+           {std::size_t{0}, std::size_t{1} << 16, std::size_t{1} << 40, std::size_t{1} << 62}) {
+        const Selection& selection = any.select(collective, bytes);
+        ASSERT_EQ(selection.algorithm->collective, twin_of(collective));
+        ASSERT_GT(selection.time_ns, 0);
+        ASSERT_LE(selection.cut.slice_bytes, kLinks.slice_bytes);
+        ASSERT_EQ(selection.cut.slots, kLinks.slots);
+      }
+    }
+  }
+}
+
+TEST(Select, the_choice_is_the_cheapest_candidate_and_stays) {
+  Selector any = selector(8, crowded(8));
+  const auto candidates = any.candidates(Collective::kAllReduce, 1 << 20);
+  ASSERT_GE(candidates.size(), 3u);
+  for (const Selection& candidate : candidates) {
+    EXPECT_GE(candidate.time_ns, candidates.front().time_ns);
+  }
+  const Selection& first = any.select(Collective::kAllReduce, 1 << 20);
+  EXPECT_EQ(first.algorithm, candidates.front().algorithm);
+  EXPECT_EQ(&any.select(Collective::kAllReduce, 1 << 20), &first);
+  EXPECT_EQ(&any.select(Collective::kAllReduce, (1 << 20) + 4), &first);
+}
+
+TEST(Select, a_class_of_sizes_is_around_a_power_of_two) {
+  EXPECT_EQ(Selector::size_class(0), 0u);
+  EXPECT_EQ(Selector::size_class(1024), Selector::size_class(1500));
+  EXPECT_EQ(Selector::size_class(1024), Selector::size_class(800));
+  EXPECT_NE(Selector::size_class(1024), Selector::size_class(1600));
+  EXPECT_LT(Selector::size_class(SIZE_MAX / 2), Selector::kSizeClasses);
+}
+
+TEST(Select, more_bytes_never_take_less_time) {
+  for (const MachineFacts& machine : {roomy(4), crowded(4)}) {
+    for (const Algorithm& algorithm : algorithms()) {
+      if (!algorithm.runs_on({.ranks = 4, .box = 4})) continue;
+      double last = 0;
+      for (std::size_t bytes = 8; bytes <= kHuge; bytes *= 2) {
+        const double now = time_ns(algorithm, bytes, 4, kLinks, machine, default_parameters());
+        EXPECT_GE(now, last) << algorithm.name << " " << bytes;
+        last = now;
       }
     }
   }
 }
 
 TEST(Select, a_forced_name_wins_where_the_collective_has_it) {
-  EXPECT_EQ(select(Collective::kAllReduce, 8, 8, kRoomy, "ring").algorithm->name, "ring");
-  EXPECT_EQ(select(Collective::kBroadcast, 8, 8, kRoomy, "chain").algorithm->name, "chain");
-  EXPECT_EQ(select(Collective::kGather, 8, 8, kRoomy, "ring").algorithm->name, "direct");
+  EXPECT_EQ(chosen(selector(8, roomy(8), "ring"), Collective::kAllReduce, 8), "ring");
+  EXPECT_EQ(chosen(selector(8, roomy(8), "chain"), Collective::kBroadcast, 8), "chain");
+  EXPECT_EQ(chosen(selector(8, roomy(8), "chain"), Collective::kGather, 8), "direct");
+  EXPECT_EQ(chosen(selector(8, roomy(8), "ring", "^ring"), Collective::kAllReduce, 8), "ring");
 }
 
 TEST(Select, a_forced_name_does_not_win_where_it_cannot_run) {
   const auto algorithm = [](int nranks, int box) {
-    MachineFacts machine = kRoomy;
+    MachineFacts machine = roomy(8);
     machine.box = box;
-    return select(Collective::kAllReduce, 8, nranks, machine, "hier_direct_ring").algorithm->name;
+    return chosen(selector(nranks, machine, "hier_direct_ring"), Collective::kAllReduce, 8);
   };
   EXPECT_EQ(algorithm(8, 4), "hier_direct_ring");
-  EXPECT_EQ(algorithm(8, 8), "one_shot");
-  EXPECT_EQ(algorithm(8, 1), "one_shot");
-  EXPECT_EQ(algorithm(1, 1), "one_shot");
+  EXPECT_NE(algorithm(8, 8), "hier_direct_ring");
+  EXPECT_NE(algorithm(8, 1), "hier_direct_ring");
+  EXPECT_NE(algorithm(1, 1), "hier_direct_ring");
 }
 
 TEST(Select, an_algorithm_gets_the_lanes_it_is_made_for) {
-  EXPECT_EQ(select(Collective::kAllReduce, 8, 8, kRoomy, "double_tree").lanes, 2);
-  EXPECT_EQ(select(Collective::kAllReduce, 8, 8, kRoomy, "tree").lanes, 1);
+  const auto lanes = [](std::string_view forced) {
+    return selector(8, roomy(8), forced).select(Collective::kAllReduce, 8).lanes;
+  };
+  EXPECT_EQ(lanes("double_tree"), 2);
+  EXPECT_EQ(lanes("tree"), 1);
 }
 
 TEST(Box, is_a_size_that_all_ranks_agree_on) {
@@ -88,16 +151,86 @@ TEST(Box, is_a_size_that_all_ranks_agree_on) {
 
 TEST(Select, a_name_that_nobody_knows_is_an_error_that_lists_the_known) {
   try {
-    select(Collective::kAllReduce, 8, 8, kRoomy, "oak");
+    AlgorithmRules("oak", "", "");
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    const std::string message = error.what();
-    EXPECT_EQ(message.find("there is no algorithm \"oak\"; the known ones are "), 0u) << message;
-    for (const char* known : {"chain, ", "direct, ", "one_shot, ", "ring"}) {
-      EXPECT_NE(message.find(known), std::string::npos) << message;
+    const std::string text = error.what();
+    EXPECT_EQ(text.find("there is no algorithm \"oak\"; the known ones are "), 0u) << text;
+    EXPECT_NE(text.find("one_shot"), std::string::npos);
+  }
+}
+
+// The names that a NCCL_ALGO leaves to a collective.
+std::set<std::string_view> allowed(const char* nccl_algo, Collective collective) {
+  const AlgorithmRules rules("", nccl_algo, "");
+  std::set<std::string_view> names;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.collective == collective && rules.allows(collective, algorithm, {.ranks = 8, .box = 8}))
+      names.insert(algorithm.name);
+  }
+  return names;
+}
+
+using Names = std::set<std::string_view>;
+
+TEST(NcclAlgo, is_a_list_of_nccls_names_or_ours) {
+  EXPECT_EQ(allowed("Ring", Collective::kAllReduce), Names{"ring"});
+  EXPECT_EQ(allowed("RING", Collective::kBroadcast), Names{"chain"});
+  EXPECT_EQ(allowed("ring, one_shot", Collective::kAllReduce), (Names{"one_shot", "ring"}));
+  EXPECT_EQ(allowed("NVLS,NVLS_TREE,NVLSTree,ring", Collective::kAllReduce), Names{"ring"});
+  EXPECT_EQ(allowed("CollnetDirect,CollnetChain", Collective::kAllReduce), Names{});
+  EXPECT_EQ(allowed("", Collective::kAllReduce), allowed("^nvls", Collective::kAllReduce));
+}
+
+TEST(NcclAlgo, excludes_after_a_caret) {
+  EXPECT_FALSE(allowed("^ring", Collective::kAllReduce).contains("ring"));
+  EXPECT_TRUE(allowed("^ring", Collective::kAllReduce).contains("direct"));
+  EXPECT_FALSE(allowed("^ring,direct", Collective::kAllReduce).contains("direct"));
+}
+
+TEST(NcclAlgo, is_for_each_collective_or_the_rest) {
+  const char* text = "ring;allreduce:direct;Broadcast:^chain";
+  EXPECT_EQ(allowed(text, Collective::kAllReduce), Names{"direct"});
+  EXPECT_EQ(allowed(text, Collective::kAllGather), Names{"ring"});
+  EXPECT_TRUE(allowed(text, Collective::kBroadcast).contains("direct"));
+  EXPECT_FALSE(allowed(text, Collective::kBroadcast).contains("chain"));
+  EXPECT_EQ(allowed("allreduce:ring", Collective::kBroadcast), allowed("", Collective::kBroadcast));
+  // NCCL makes these of sends and receives, which no list binds.
+  EXPECT_EQ(allowed("ring", Collective::kAllToAll), allowed("", Collective::kAllToAll));
+}
+
+TEST(NcclAlgo, that_makes_no_sense_is_refused) {
+  for (const char* text : {"oak", "ring,", "ring,oak", "^", "ring;tree", "gather:ring",
+                           "allreduce:", "allreduce:ring:tree", "allreduce:ring;tree"}) {
+    const bool is_fine = std::string_view(text) == "ring,";  // NCCL's strtok skips nothing, too
+    try {
+      AlgorithmRules("", text, "");
+      EXPECT_TRUE(is_fine) << text;
+    } catch (const Error& error) {
+      EXPECT_FALSE(is_fine) << text;
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidUsage) << text;
+      EXPECT_EQ(std::string_view(error.what()).find("NCCL_ALGO"), 0u) << error.what();
     }
   }
+}
+
+TEST(NcclAlgo, that_leaves_nothing_is_an_error_of_the_operation) {
+  Selector none = selector(4, roomy(4), "", "nvls");
+  try {
+    none.select(Collective::kAllReduce, 8);
+    FAIL() << "chose something";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidUsage);
+    EXPECT_STREQ(error.what(),
+                 "no algorithm available for function AllReduce. NCCL_ALGO was set to nvls.");
+  }
+}
+
+TEST(NcclProto, is_checked) {
+  EXPECT_NO_THROW(AlgorithmRules("", "", "LL,Simple;allreduce:^LL128"));
+  EXPECT_THROW(AlgorithmRules("", "", "LL129"), Error);
+  EXPECT_THROW(AlgorithmRules("", "", "LL;Simple"), Error);
 }
 
 }  // namespace

@@ -1,0 +1,126 @@
+#include "src/collective/cost.h"
+
+#include <algorithm>
+
+namespace catenary {
+namespace {
+
+struct Rates {
+  const CostParameters& machine;
+  const WireCost* wires[2];  // by Reach
+};
+
+double fixed_ns(const Work& work, const Rates& rates) {
+  double ns = work.steps * rates.machine.step_ns;
+  for (int i = 0; i < 2; ++i) ns += work.messages[i] * rates.wires[i]->message_ns;
+  return ns;
+}
+
+double hops_ns(const Work& work, const Rates& rates) {
+  return work.hops[0] * rates.wires[0]->hop_ns + work.hops[1] * rates.wires[1]->hop_ns;
+}
+
+double byte_ns(const Work& work, const Rates& rates) {
+  double ns = work.local * rates.machine.local_byte_ns;
+  ns += work.reduced * rates.machine.reduced_byte_ns;
+  for (int i = 0; i < 2; ++i) ns += work.wired[i] * rates.wires[i]->byte_ns;
+  return ns;
+}
+
+// Which part of the bytes misses a cache through which `footprint` bytes pass again and again.
+double missing(double footprint, double cache) {
+  return footprint > cache ? 1 - cache / footprint : 0;
+}
+
+// What a rank has in its buffers.
+double buffer_bytes(Collective collective, double bytes, int nranks) {
+  switch (collective) {
+    case Collective::kAllReduce:
+    case Collective::kAllToAll: return 2 * bytes;
+    case Collective::kAllGather:
+    case Collective::kReduceScatter: return bytes + bytes / nranks;
+    default: return bytes;
+  }
+}
+
+// Bytes of the longest chunk.
+std::size_t chunk_bytes(const Algorithm& algorithm, std::size_t bytes, const Place& at) {
+  const int parts = holds_part_per_rank(algorithm.collective) ? at.ranks : algorithm.chunks(at);
+  const auto pieces = static_cast<std::size_t>(parts * algorithm.lanes);
+  return bytes / pieces + (bytes % pieces != 0 ? 1 : 0);
+}
+
+}  // namespace
+
+// As Slicing::window() has it.
+int window_of(const Algorithm& algorithm, std::size_t bytes, int nranks, int box, const Cut& cut) {
+  const bool one_slice =
+      chunk_bytes(algorithm, bytes, {.ranks = nranks, .box = box}) <= cut.slice_bytes;
+  return one_slice ? static_cast<int>(cut.slots) - 1 : 1;
+}
+
+double time_ns(const Algorithm& algorithm, std::size_t bytes, int nranks, const Cut& cut,
+               const MachineFacts& machine, const CostParameters& parameters) {
+  const Place at{.ranks = nranks,
+                 .box = machine.box,
+                 .window = window_of(algorithm, bytes, nranks, machine.box, cut)};
+  const Shape& shape = shape_of(algorithm, at);
+  const Rates rates{parameters,
+                    {&parameters.wires[static_cast<std::size_t>(machine.near)],
+                     &parameters.wires[static_cast<std::size_t>(machine.far)]}};
+  const std::size_t chunk = chunk_bytes(algorithm, bytes, at);
+  const auto whole = static_cast<double>(chunk);
+  const double slice = static_cast<double>(std::min(chunk, cut.slice_bytes));
+  const auto slices = static_cast<double>((chunk + cut.slice_bytes - 1) / cut.slice_bytes);
+  const std::size_t pass = cut.slices_per_pass();
+  const auto passes = static_cast<double>((static_cast<std::size_t>(slices) + pass - 1) / pass);
+  const double more_slices = std::max(slices - 1, 0.0);
+
+  double path = 0;
+  for (const Work& work : shape.paths) {
+    path = std::max(path, std::max(passes, 1.0) * hops_ns(work, rates) + fixed_ns(work, rates) +
+                              slice * byte_ns(work, rates));
+  }
+  path += more_slices * fixed_ns(shape.busiest, rates) +
+          (whole - slice) * byte_ns(shape.busiest, rates);
+  double ns = parameters.operation_ns + path;
+
+  const double ranks = machine.local_ranks;
+  const double cores = machine.cores;
+  if (ranks > cores) {
+    const double rank_work = parameters.operation_ns +
+                             std::max(slices, 1.0) * fixed_ns(shape.average, rates) +
+                             whole * byte_ns(shape.average, rates) +
+                             std::max(passes, 1.0) * shape.waits * parameters.switch_ns;
+    const double hops = shape.paths[0].hops[0] + shape.paths[0].hops[1];
+    ns =
+        std::max(ns, ranks / cores * rank_work + std::max(passes, 1.0) * hops * parameters.turn_ns);
+  }
+
+  // Slots are used one after the other, so all of a link's slots pass through the caches.
+  const double slots = ranks * shape.links * cut.slots * slice;
+  const double buffers =
+      ranks * buffer_bytes(algorithm.collective, static_cast<double>(bytes), nranks);
+  const double cache = parameters.shared_cache_bytes;
+  const double missed = (shape.average.wired[0] + shape.average.wired[1]) * missing(slots, cache) +
+                        shape.average.local * missing(slots + buffers, cache);
+  return ns + ranks * whole * missed * parameters.memory_byte_ns;
+}
+
+CostParameters default_parameters() {
+  return {
+      .operation_ns = 180,
+      .step_ns = 15,
+      .switch_ns = 700,
+      .turn_ns = 2000,
+      .local_byte_ns = 0.005,
+      .reduced_byte_ns = 0.008,
+      .memory_byte_ns = 0.016,
+      .shared_cache_bytes = 14 << 20,
+      .wires = {{{.hop_ns = 110, .message_ns = 30, .byte_ns = 0.07},
+                 {.hop_ns = 110, .message_ns = 30, .byte_ns = 0.07},
+                 {.hop_ns = 15000, .message_ns = 2500, .byte_ns = 0.3}}},
+  };
+}
+
+}  // namespace catenary

@@ -1,0 +1,81 @@
+// Cost: the model of time. What a machine is like is a handful of parameters; what a schedule does
+// is a Shape; how long it takes with so many bytes follows from the two. The same formula chooses
+// an algorithm, answers ncclGroupSimulateEnd, and is fitted to measurements by `catenary tune`.
+//
+// An operation takes the longest of
+//   * its longest path: hops, messages and the bytes of one slice along it, and then the remaining
+//     slices, which follow each other through the busiest rank;
+//   * if ranks share cores: the work of all of them, a switch for each time that a rank has to let
+//     others run, and for each hop of the longest path the time until a rank has its turn;
+// and, where the bytes that are touched exceed the caches, the time to move those through main
+// memory, which all ranks of a machine share.
+//
+// Plain arithmetic without library functions, so that all ranks come to the same numbers. Pure; any
+// thread; nothing waits or fails.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "src/collective/operation.h"
+#include "src/collective/shape.h"
+
+namespace catenary {
+
+// What leads from rank to rank.
+enum class Wire : std::uint8_t { kThreads, kProcesses, kNetwork };
+inline constexpr int kWireCount = 3;
+constexpr std::string_view name_of(Wire wire) {
+  constexpr std::string_view kNames[] = {"threads", "processes", "network"};
+  return kNames[static_cast<int>(wire)];
+}
+
+struct WireCost {
+  double hop_ns;      // from a message's commit until a rank that waits for it goes on
+  double message_ns;  // to write or to take one, whatever its length
+  double byte_ns;     // to write or to take a byte of one
+};
+
+// What is measured on a machine. All ranks of a communicator use those of rank 0.
+struct CostParameters {
+  double operation_ns;        // to submit and finish an operation
+  double step_ns;             // to come to a step
+  double switch_ns;           // to give a core to another rank
+  double turn_ns;             // until a rank that shares its core sees a message
+  double local_byte_ns;       // to read or write a byte of one's own, in cache
+  double reduced_byte_ns;     // to combine a byte with another
+  double memory_byte_ns;      // to read or write a byte beyond the caches, for the whole machine
+  double shared_cache_bytes;  // of the machine
+  std::array<WireCost, kWireCount> wires;
+};
+CostParameters default_parameters();
+
+// Where a communicator runs.
+struct MachineFacts {
+  int local_ranks = 1;           // ranks of the communicator on its most crowded machine
+  int cores = 1;                 // that those ranks may use together
+  int box = 1;                   // so many consecutive ranks share a machine, everywhere
+  Wire near = Wire::kProcesses;  // between ranks of a box
+  Wire far = Wire::kProcesses;   // between others
+};
+
+// How messages are cut.
+struct Cut {
+  std::size_t slice_bytes = 65536;
+  std::uint32_t slots = 16;
+  // The most slices of a chunk that move in a pass. Twice as many fit into a link, so that a rank
+  // that passes chunks on round a ring need not wait for its neighbour with every slice.
+  constexpr std::uint32_t slices_per_pass() const { return slots > 3 ? slots / 2 : 1; }
+  bool operator==(const Cut&) const = default;
+};
+
+// How many messages a link holds for an algorithm that may send ahead: Place.window.
+int window_of(const Algorithm& algorithm, std::size_t bytes, int nranks, int box, const Cut& cut);
+
+// Nanoseconds of one operation. `bytes` are those of the longer buffer.
+double time_ns(const Algorithm& algorithm, std::size_t bytes, int nranks, const Cut& cut,
+               const MachineFacts& machine, const CostParameters& parameters);
+
+}  // namespace catenary

@@ -1,0 +1,174 @@
+#include "src/collective/rules.h"
+
+#include <algorithm>
+#include <cctype>
+#include <functional>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "src/base/error.h"
+
+namespace catenary {
+namespace {
+
+// NCCL's algorithms, and which of ours are like them. What needs switches that add up has no like
+// here.
+struct Likeness {
+  std::string_view nccl_name;
+  std::vector<std::string_view> ours;
+};
+const std::vector<Likeness>& likenesses() {
+  static const std::vector<Likeness> all = {
+      {"tree", {"tree", "knomial4", "double_tree"}},
+      {"ring", {"ring", "chain"}},
+      {"collnetdirect", {}},
+      {"collnetchain", {}},
+      {"nvls", {}},
+      {"nvlstree", {}},
+      {"pat", {"pat"}},
+  };
+  return all;
+}
+constexpr std::string_view kProtocols[] = {"ll", "ll128", "simple"};
+constexpr Collective kRuled[] = {Collective::kAllReduce, Collective::kAllGather,
+                                 Collective::kReduceScatter, Collective::kBroadcast,
+                                 Collective::kReduce};
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return result;
+}
+
+// NCCL writes NVLS_TREE in some places and NVLSTree in others.
+std::string without_underscores(std::string text) {
+  std::erase(text, '_');
+  return text;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, at), text.size());
+    const std::string part(text.substr(at, end - at));
+    const auto is_blank = [](unsigned char letter) { return std::isspace(letter) != 0; };
+    const auto first = std::find_if_not(part.begin(), part.end(), is_blank);
+    const auto last = std::find_if_not(part.rbegin(), part.rend(), is_blank).base();
+    if (first < last) parts.emplace_back(first, last);
+    at = end + 1;
+  }
+  return parts;
+}
+
+NameSet bit_of(const Algorithm& algorithm) {
+  return NameSet().set(static_cast<std::size_t>(&algorithm - algorithms().data()));
+}
+
+// The algorithms that a name stands for; nothing for a name that nobody knows.
+std::optional<NameSet> algorithms_named(const std::string& name) {
+  std::optional<NameSet> found;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.name == name) found = found.value_or(NameSet()) | bit_of(algorithm);
+  }
+  for (const Likeness& likeness : likenesses()) {
+    if (likeness.nccl_name != without_underscores(name)) continue;
+    found = found.value_or(NameSet());
+    for (const Algorithm& algorithm : algorithms()) {
+      if (std::ranges::find(likeness.ours, algorithm.name) == likeness.ours.end()) continue;
+      found = *found | bit_of(algorithm);
+    }
+  }
+  return found;
+}
+
+std::optional<NameSet> protocol_named(const std::string& name) {
+  const auto found = std::ranges::find(kProtocols, name);
+  if (found == std::end(kProtocols)) return std::nullopt;
+  return NameSet().set(static_cast<std::size_t>(found - std::begin(kProtocols)));
+}
+
+using Sets = std::array<NameSet, kCollectiveCount>;
+using BitsOf = std::function<std::optional<NameSet>(const std::string&)>;
+
+std::vector<Collective> collectives_named(const char* variable, const std::string& prefix) {
+  for (const Collective collective : kRuled) {
+    if (lower(name_of(collective)) == lower(prefix)) return {collective};
+  }
+  throw_error(ErrorCode::kInvalidUsage,
+              "%s: \"%s\" is none of allreduce, allgather, reducescatter, broadcast, reduce",
+              variable, prefix.c_str());
+}
+
+// One list: "ring,tree" or "^ring".
+NameSet parse_names(const char* variable, std::string_view list, const BitsOf& bits_of) {
+  const bool excludes = list.starts_with('^');
+  if (excludes) list.remove_prefix(1);
+  const std::vector<std::string> names = split(list, ',');
+  if (names.empty()) throw_error(ErrorCode::kInvalidUsage, "%s: a list is empty", variable);
+  NameSet bits;
+  for (const std::string& name : names) {
+    const std::optional<NameSet> known = bits_of(lower(name));
+    if (!known) {
+      throw_error(ErrorCode::kInvalidUsage, "%s: there is nothing called \"%s\"", variable,
+                  name.c_str());
+    }
+    bits |= *known;
+  }
+  return excludes ? ~bits : bits;
+}
+
+Sets parse(const char* variable, std::string_view text, const BitsOf& bits_of) {
+  Sets sets;
+  sets.fill(~NameSet());
+  const std::vector<std::string> entries = split(text, ';');
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::vector<std::string> halves = split(entries[i], ':');
+    const bool has_prefix = halves.size() == 2;
+    if (halves.empty() || halves.size() > 2 || (!has_prefix && i > 0)) {
+      throw_error(
+          ErrorCode::kInvalidUsage,
+          "%s: every list but the first needs a collective and a colon before it, and \"%s\" "
+          "has not",
+          variable, entries[i].c_str());
+    }
+    const NameSet bits = parse_names(variable, halves.back(), bits_of);
+    const std::vector<Collective> named =
+        has_prefix ? collectives_named(variable, halves.front())
+                   : std::vector<Collective>(std::begin(kRuled), std::end(kRuled));
+    for (const Collective collective : named) sets[static_cast<std::size_t>(collective)] = bits;
+  }
+  return sets;
+}
+
+[[noreturn]] void refuse(std::string_view name) {
+  std::set<std::string> known;
+  for (const Algorithm& algorithm : algorithms()) known.emplace(algorithm.name);
+  std::string list;
+  for (const std::string& entry : known) list += (list.empty() ? "" : ", ") + entry;
+  throw_error(ErrorCode::kInvalidArgument, "there is no algorithm \"%s\"; the known ones are %s",
+              std::string(name).c_str(), list.c_str());
+}
+
+}  // namespace
+
+AlgorithmRules::AlgorithmRules(std::string_view forced, std::string_view nccl_algo,
+                               std::string_view nccl_proto)
+    : forced_(forced), allowed_(parse("NCCL_ALGO", nccl_algo, algorithms_named)) {
+  const auto has_name = [forced](const Algorithm& algorithm) { return algorithm.name == forced; };
+  if (!forced.empty() && std::ranges::none_of(algorithms(), has_name)) refuse(forced);
+  parse("NCCL_PROTO", nccl_proto, protocol_named);
+  if (!nccl_algo.empty()) explanation_ = " NCCL_ALGO was set to " + std::string(nccl_algo) + ".";
+}
+
+bool AlgorithmRules::allows(Collective collective, const Algorithm& algorithm,
+                            const Place& at) const {
+  if (!forced_.empty()) {
+    const Algorithm* wish = find_algorithm(collective, forced_);
+    if (wish != nullptr && wish->runs_on(at)) return wish == &algorithm;
+  }
+  return (allowed_[static_cast<std::size_t>(collective)] & bit_of(algorithm)).any();
+}
+
+}  // namespace catenary

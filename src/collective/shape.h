@@ -1,0 +1,39 @@
+// Shape: what a schedule costs, without saying what anything costs: how much work its longest
+// paths, its busiest rank and all ranks together have, in steps, messages and multiples of a chunk.
+//
+// It is found by walking the very steps that are executed, so a new algorithm has a shape without a
+// line about it. All ranks are walked up to kMostWalkedRanks; beyond, the shape grows from smaller
+// ones by the law, linear or logarithmic, that these follow.
+//
+// Pure; any thread; nothing waits. shape_of() keeps what it found, for all communicators of the
+// process.
+#pragma once
+
+#include <array>
+
+#include "src/collective/algorithms.h"
+#include "src/collective/work.h"
+
+namespace catenary {
+
+struct Shape {
+  int chunk_count = 1;
+  int lanes = 1;
+  // Which path is the longest depends on what is expensive: hops, bytes, or a bit of both. The time
+  // of a schedule is that of the longest of these.
+  std::array<Work, 3> paths;
+  Work busiest;      // of one rank, in all its lanes
+  Work average;      // of the ranks
+  double waits = 0;  // of a rank on average: how often it has to let others run first
+  double links = 0;  // of a rank on average: links that it writes to
+  double peers = 0;  // most that one rank writes to
+};
+
+inline constexpr int kMostWalkedRanks = 32;
+
+// Of the place, all that ranks and lanes have in common: ranks, box and window. It must be one
+// that the algorithm runs on.
+Shape walk(const Algorithm& algorithm, const Place& at);
+const Shape& shape_of(const Algorithm& algorithm, const Place& at);
+
+}  // namespace catenary

@@ -1,0 +1,111 @@
+#include "src/comm/rank_facts.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/base/error.h"
+#include "src/collective/box.h"
+#include "src/comm/tuning_file.h"
+#include "src/topology/machine.h"
+
+namespace catenary {
+namespace {
+
+// As published; of fixed width, since ranks may be built apart.
+struct RankFacts {
+  std::int32_t local_ranks = 0;
+  std::int32_t cores = 0;
+  LocalRun run;
+  Wire near = Wire::kThreads;
+  Wire far = Wire::kThreads;
+  std::uint64_t slice_bytes = 0;
+  std::uint64_t slots = 0;
+  CostParameters parameters = {};
+};
+
+Wire wire_of(const Transport& transport) {
+  if (!transport.shares_memory()) return Wire::kNetwork;
+  return transport.name() == "loopback" ? Wire::kThreads : Wire::kProcesses;
+}
+
+// The ranks that share memory with this one, as proved by attaching; or as the user says.
+LocalRun local_run(const LinkTable& links, int rank, int nranks, const Config& config) {
+  if (config.box > 0) {
+    const int box = static_cast<int>(config.box);
+    return {rank / box * box, box};
+  }
+  LocalRun run{rank, 0};
+  int last = rank;
+  for (int peer = 0; peer < nranks; ++peer) {
+    if (!links.transport_of(peer).shares_memory()) continue;
+    run.first = std::min(run.first, peer);
+    last = std::max(last, peer);
+  }
+  const bool is_whole = last - run.first + 1 == links.local_ranks();
+  run.count = is_whole ? links.local_ranks() : 0;
+  return run;
+}
+
+RankFacts facts_of_this_rank(int rank, int nranks, const LinkTable& table, const Cut& links,
+                             const Config& config) {
+  RankFacts facts;
+  facts.local_ranks = table.local_ranks();
+  facts.cores = usable_cores();
+  facts.slice_bytes = links.slice_bytes;
+  facts.slots = links.slots;
+  facts.parameters = rank == 0 ? load_tuning(config) : default_parameters();
+  facts.run = local_run(table, rank, nranks, config);
+  for (int peer = 0; peer < nranks; ++peer) {
+    if (peer == rank) continue;
+    const Transport& transport = table.transport_of(peer);
+    Wire& slowest = transport.shares_memory() ? facts.near : facts.far;
+    slowest = std::max(slowest, wire_of(transport));
+  }
+  return facts;
+}
+
+void check_alike(const RankFacts& mine, int rank, const RankFacts& theirs, int peer) {
+  if (theirs.slots == mine.slots && theirs.slice_bytes == mine.slice_bytes) return;
+  throw_error(ErrorCode::kInvalidUsage,
+              "rank %d has %llu slots of %llu bytes, but rank %d has %llu of %llu; set "
+              "CATENARY_SLOTS and CATENARY_SLOT_BYTES alike for all ranks",
+              rank, static_cast<unsigned long long>(mine.slots),
+              static_cast<unsigned long long>(mine.slice_bytes), peer,
+              static_cast<unsigned long long>(theirs.slots),
+              static_cast<unsigned long long>(theirs.slice_bytes));
+}
+
+}  // namespace
+
+// The most crowded machine counts, the slowest wires, and boxes only where all are alike.
+AgreedFacts agree_on_facts(Membership& membership, const LinkTable& table, const Cut& links,
+                           const Config& config, const Wait& wait) {
+  const RankFacts mine =
+      facts_of_this_rank(membership.rank(), membership.nranks(), table, links, config);
+  Bytes blob(sizeof mine);
+  std::memcpy(blob.data(), &mine, sizeof mine);
+  const std::vector<Bytes> all = membership.all_gather(blob, wait);
+  AgreedFacts agreed;
+  MachineFacts& machine = agreed.machine;
+  machine = {mine.local_ranks, mine.cores, 1, mine.near, mine.far};
+  std::vector<LocalRun> runs;
+  for (std::size_t peer = 0; peer < all.size(); ++peer) {
+    RankFacts theirs;
+    if (all[peer].size() != sizeof theirs) {
+      throw_error(ErrorCode::kRemote, "rank %zu published malformed facts about itself", peer);
+    }
+    std::memcpy(&theirs, all[peer].data(), sizeof theirs);
+    check_alike(mine, membership.rank(), theirs, static_cast<int>(peer));
+    if (peer == 0) agreed.parameters = theirs.parameters;
+    machine.local_ranks = std::max(machine.local_ranks, theirs.local_ranks);
+    machine.cores = std::min(machine.cores, theirs.cores);
+    machine.near = std::max(machine.near, theirs.near);
+    machine.far = std::max(machine.far, theirs.far);
+    runs.push_back(theirs.run);
+  }
+  machine.box = box_of(runs);
+  machine.far = std::max(machine.far, machine.near);
+  return agreed;
+}
+
+}  // namespace catenary

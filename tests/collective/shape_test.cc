@@ -1,0 +1,96 @@
+// What walking a schedule finds, beside what its inventors say of it.
+#include "src/collective/shape.h"
+
+#include <gtest/gtest.h>
+
+namespace catenary {
+namespace {
+
+Shape walked(Collective collective, const char* name, int nranks, int box) {
+  return walk(*find_algorithm(collective, name), {.ranks = nranks, .box = box});
+}
+
+double hops(const Work& work) { return work.hops[0] + work.hops[1]; }
+
+TEST(Shape, of_the_ring_is_what_the_book_says) {
+  for (const int n : {2, 3, 8, 13}) {
+    const Shape shape = walked(Collective::kAllReduce, "ring", n, n);
+    EXPECT_EQ(hops(shape.paths[0]), 2 * (n - 1));
+    EXPECT_EQ(shape.busiest.messages[0], 4 * (n - 1));  // so many sent, and so many taken
+    EXPECT_EQ(shape.busiest.wired[0], 4 * (n - 1));
+    EXPECT_EQ(shape.busiest.reduced, n - 1);
+    EXPECT_EQ(shape.chunk_count, n);
+    EXPECT_EQ(shape.peers, 1);
+    EXPECT_EQ(shape.links, 1);
+  }
+}
+
+TEST(Shape, of_a_chain_has_all_hops_but_little_work) {
+  const Shape shape = walked(Collective::kBroadcast, "chain", 8, 8);
+  EXPECT_EQ(hops(shape.paths[0]), 7);
+  EXPECT_EQ(shape.busiest.messages[0], 2);
+  EXPECT_EQ(shape.average.messages[0], 14.0 / 8);
+  EXPECT_EQ(shape.waits, 7.0 / 8);
+}
+
+TEST(Shape, of_direct_all_reduce_has_two_hops) {
+  const Shape shape = walked(Collective::kAllReduce, "direct", 8, 8);
+  EXPECT_EQ(hops(shape.paths[0]), 2);
+  EXPECT_EQ(shape.peers, 7);
+  EXPECT_EQ(shape.busiest.messages[0], 4 * 7);
+}
+
+TEST(Shape, a_message_to_oneself_is_no_message) {
+  const Shape shape = walked(Collective::kAllReduce, "one_shot", 4, 4);
+  EXPECT_EQ(hops(shape.paths[0]), 1);
+  EXPECT_EQ(shape.busiest.messages[0], 2 * 3);
+  EXPECT_EQ(shape.peers, 3);
+}
+
+TEST(Shape, tells_hops_within_a_box_from_those_between_boxes) {
+  const Shape shape = walked(Collective::kBroadcast, "chain", 8, 4);
+  EXPECT_EQ(shape.paths[0].hops[0], 6);
+  EXPECT_EQ(shape.paths[0].hops[1], 1);
+}
+
+TEST(Shape, of_point_to_point_is_one_hop) {
+  for (const Collective kind : {Collective::kSend, Collective::kRecv}) {
+    const Shape shape = walked(kind, "direct", 2, 2);
+    EXPECT_EQ(hops(shape.paths[0]), 1);
+    EXPECT_EQ(shape.average.messages[0], 1);
+  }
+}
+
+// Where all ranks are walked, and where they are not, the numbers are of one law.
+TEST(Shape, of_many_ranks_grows_from_few) {
+  constexpr Place kMany{.ranks = 4096, .box = 4096};
+  const Algorithm& ring = *find_algorithm(Collective::kAllReduce, "ring");
+  const Shape& shape = shape_of(ring, kMany);
+  EXPECT_DOUBLE_EQ(hops(shape.paths[0]), 2 * 4095);
+  EXPECT_DOUBLE_EQ(shape.busiest.messages[0], 4 * 4095);
+  EXPECT_EQ(shape.chunk_count, 4096);
+  EXPECT_DOUBLE_EQ(shape.peers, 1);
+  const Algorithm& direct = *find_algorithm(Collective::kAllReduce, "direct");
+  EXPECT_DOUBLE_EQ(shape_of(direct, kMany).peers, 4095);
+  EXPECT_DOUBLE_EQ(hops(shape_of(direct, kMany).paths[0]), 2);
+}
+
+TEST(Shape, of_every_algorithm_is_found_for_every_number_of_ranks) {
+  for (const Algorithm& algorithm : algorithms()) {
+    for (const int ranks : {1, 2, 3, 5, 8, 17, 33, 64, 1000}) {
+      for (const int box : {ranks, 1}) {
+        for (const int window : {1, 15}) {
+          const Place at{.ranks = ranks, .box = box, .window = window};
+          if (!algorithm.runs_on(at)) continue;
+          const Shape& shape = shape_of(algorithm, at);
+          EXPECT_GE(shape.chunk_count, 1);
+          EXPECT_GT(shape.busiest.steps, 0) << algorithm.name << " " << ranks;
+          for (const Work& path : shape.paths) EXPECT_GE(path.steps, 1);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace catenary

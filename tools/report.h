@@ -1,0 +1,23 @@
+// How good the library's choices are: each point by every algorithm and by default, side by side.
+#pragma once
+
+#include <vector>
+
+#include "src/collective/operation.h"
+
+namespace catenary {
+
+inline constexpr Collective kReportedCollectives[] = {
+    Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
+    Collective::kBroadcast, Collective::kReduce,    Collective::kAllToAll};
+
+struct ReportOptions {
+  std::vector<int> ranks = {2, 4, 8};
+  int rounds = 9;
+  bool verbose = false;  // print the times of all algorithms
+};
+
+// Prints a line a point and the share of points within 10 % of the best. The exit code: 0.
+int print_report(const ReportOptions& options);
+
+}  // namespace catenary

@@ -1,0 +1,279 @@
+// catenary tune: measures this machine and keeps what the model of time needs to know of it, or
+// reports how well the choices are that follow from it.
+#include <getopt.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/collective/select.h"
+#include "src/collective/tuning.h"
+#include "src/comm/tuning_file.h"
+#include "src/topology/machine.h"
+#include "tools/fit.h"
+#include "tools/measure.h"
+#include "tools/report.h"
+#include "tools/verb.h"
+
+namespace catenary {
+namespace {
+
+constexpr char kHelp[] =
+    "usage: catenary tune [options]\n"
+    "\n"
+    "Measures collectives on this machine, fits the parameters of the model that chooses\n"
+    "algorithms, prints them, and keeps them where communicators find them.\n"
+    "\n"
+    "  --output FILE     write them there (CATENARY_TUNING_FILE, or a file in the cache folder)\n"
+    "  --print           only print what is in use now\n"
+    "  --dry-run         write nothing\n"
+    "  --seconds N       about how long to measure (10)\n"
+    "  --verbose         also print each time that was measured, beside the one expected\n"
+    "  --from FILE       measure nothing: fit to times that --verbose printed there before\n"
+    "  --report          instead: compare what the library chooses with the best algorithm,\n"
+    "                    measured side by side, over collectives, sizes and ranks\n"
+    "  --ranks LIST      of the report: numbers of ranks (2,4,8)\n"
+    "  --rounds N        of the report: times that each point is measured (9)\n";
+
+struct Options {
+  std::string output;
+  std::string from;
+  bool only_print = false;
+  bool dry_run = false;
+  bool verbose = false;
+  bool report = false;
+  double seconds = 10;
+  ReportOptions report_options;
+};
+
+double number_of(const char* text, double least, double most) {
+  char* end = nullptr;
+  const double value = std::strtod(text, &end);
+  if (end == text || *end != '\0' || !(value >= least && value <= most)) {
+    throw_error(ErrorCode::kInvalidArgument, "\"%s\" is not a number from %g to %g", text, least,
+                most);
+  }
+  return value;
+}
+
+std::vector<int> numbers_of(const std::string& text) {
+  std::vector<int> numbers;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    numbers.push_back(static_cast<int>(number_of(text.substr(at, comma - at).c_str(), 2, 64)));
+    at = comma + 1;
+  }
+  return numbers;
+}
+
+// Nothing if the options are no good or only help was wanted; `status` then is the exit code.
+std::optional<Options> parse(int argc, char** argv, int& status) {
+  const option known[] = {{"output", required_argument, nullptr, 'o'},
+                          {"from", required_argument, nullptr, 'f'},
+                          {"print", no_argument, nullptr, 'p'},
+                          {"dry-run", no_argument, nullptr, 'd'},
+                          {"seconds", required_argument, nullptr, 's'},
+                          {"verbose", no_argument, nullptr, 'v'},
+                          {"report", no_argument, nullptr, 'r'},
+                          {"ranks", required_argument, nullptr, 'n'},
+                          {"rounds", required_argument, nullptr, 'R'},
+                          {"help", no_argument, nullptr, 'h'},
+                          {nullptr, 0, nullptr, 0}};
+  Options options;
+  for (int choice = 0; (choice = ::getopt_long(argc, argv, "hv", known, nullptr)) != -1;) {
+    switch (choice) {
+      case 'o': options.output = optarg; break;
+      case 'f': options.from = optarg; break;
+      case 'p': options.only_print = true; break;
+      case 'd': options.dry_run = true; break;
+      case 's': options.seconds = number_of(optarg, 1, 3600); break;
+      case 'v': options.verbose = options.report_options.verbose = true; break;
+      case 'r': options.report = true; break;
+      case 'n': options.report_options.ranks = numbers_of(optarg); break;
+      case 'R': options.report_options.rounds = static_cast<int>(number_of(optarg, 1, 255)); break;
+      case 'h': std::fputs(kHelp, stdout); return status = 0, std::nullopt;
+      default: std::fputs(kHelp, stderr); return status = 2, std::nullopt;
+    }
+  }
+  if (optind < argc) return std::fputs(kHelp, stderr), status = 2, std::nullopt;
+  return options;
+}
+
+// Those that run where all ranks share a machine.
+std::vector<std::string> names_for(Collective collective) {
+  std::vector<std::string> names;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.collective != collective || !algorithm.runs_on({.ranks = 8, .box = 8})) continue;
+    names.emplace_back(algorithm.name);
+  }
+  return names;
+}
+
+std::vector<Point> points_of(std::initializer_list<std::size_t> sizes) {
+  std::vector<Point> points;
+  for (const Collective collective : kReportedCollectives) {
+    for (const std::size_t bytes : sizes)
+      points.push_back({collective, bytes, names_for(collective)});
+  }
+  return points;
+}
+
+// Ranks run with the parameters that `parameters` are, so that the cuts are known.
+void add_samples(const Crew& crew, const std::vector<Point>& points, const Times& times,
+                 const Config& config, std::vector<Sample>& samples) {
+  const Cut links{static_cast<std::size_t>(config.slot_bytes),
+                  static_cast<std::uint32_t>(config.slots)};
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    for (std::size_t j = 0; j < points[i].variants.size(); ++j) {
+      Selector selector(crew.nranks, facts_of(crew), default_parameters(), links,
+                        AlgorithmRules(points[i].variants[j], "", ""));
+      const Selection& selection = selector.select(points[i].collective, points[i].bytes);
+      samples.push_back({selection.algorithm, points[i].bytes, crew.nranks, facts_of(crew),
+                         selection.cut, times[i][j]});
+    }
+  }
+}
+
+void print_samples(const std::vector<Sample>& samples, const CostParameters& parameters) {
+  std::printf("# wire collective algorithm ranks bytes slice measured_us expected_us ratio\n");
+  for (const Sample& sample : samples) {
+    const double expected = predicted_ns(sample, parameters);
+    std::printf("%-9s %-13s %-18s %d %9zu %6zu %11.2f %11.2f %5.2f\n",
+                std::string(name_of(sample.machine.near)).c_str(),
+                std::string(name_of(sample.algorithm->collective)).c_str(),
+                std::string(sample.algorithm->name).c_str(), sample.nranks, sample.bytes,
+                sample.cut.slice_bytes, sample.measured_ns / 1000, expected / 1000,
+                expected / sample.measured_ns);
+  }
+}
+
+// The samples of a kind of wire, among lines as print_samples() prints them.
+std::vector<Sample> read_samples(const std::string& path, Wire wire) {
+  std::ifstream file(path);
+  if (!file) throw_error(ErrorCode::kInvalidArgument, "cannot read %s", path.c_str());
+  std::vector<Sample> samples;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string wire_name;
+    std::string collective;
+    std::string name;
+    Sample sample;
+    if (!(words >> wire_name >> collective >> name >> sample.nranks >> sample.bytes >>
+          sample.cut.slice_bytes >> sample.measured_ns) ||
+        wire_name != name_of(wire)) {
+      continue;
+    }
+    for (const Algorithm& algorithm : algorithms()) {
+      if (algorithm.name == name && name_of(algorithm.collective) == collective) {
+        sample.algorithm = &algorithm;
+      }
+    }
+    if (sample.algorithm == nullptr) continue;
+    sample.measured_ns *= 1000;
+    sample.machine = facts_of({sample.nranks, wire});
+    samples.push_back(sample);
+  }
+  return samples;
+}
+
+struct Stage {
+  Wire wire;
+  std::vector<Crew> crews;
+  std::vector<Point> points;
+  std::vector<std::string> free;
+};
+
+std::vector<Stage> stages(int cores) {
+  const int few = 2;
+  const int room = std::clamp(cores, 2, 8);
+  std::vector<Crew> crews = {{few, Wire::kProcesses}};
+  if (room > few) crews.push_back({room, Wire::kProcesses});
+  for (const int crowd : {4, 8}) {
+    if (crowd > cores) crews.push_back({crowd, Wire::kProcesses});
+  }
+  return {
+      {Wire::kProcesses,
+       crews,
+       points_of({64, 2048, 32768, 262144, 2097152, 16777216}),
+       {"operation_ns", "step_ns", "switch_ns", "turn_ns", "local_byte_ns", "reduced_byte_ns",
+        "memory_byte_ns", "shared_cache_bytes", "processes_hop_ns", "processes_message_ns",
+        "processes_byte_ns"}},
+      {Wire::kThreads,
+       {{few, Wire::kThreads}},
+       points_of({64, 32768, 2097152}),
+       {"threads_hop_ns", "threads_message_ns", "threads_byte_ns"}},
+      {Wire::kNetwork,
+       {{few, Wire::kNetwork}},
+       points_of({64, 32768, 2097152}),
+       {"network_hop_ns", "network_message_ns", "network_byte_ns"}},
+  };
+}
+
+CostParameters measure_machine(const Options& options) {
+  // What was tuned before must not decide how this is cut.
+  Config config;
+  config.slot_bytes = Config::process().slot_bytes;
+  config.slots = Config::process().slots;
+  const std::vector<Stage> all = stages(usable_cores());
+  std::size_t bursts = 0;
+  for (const Stage& stage : all) {
+    for (const Point& point : stage.points) bursts += stage.crews.size() * point.variants.size();
+  }
+  Effort effort{.rounds = 16, .burst_ns = 0, .quantile = 0.15};
+  effort.burst_ns = options.seconds * 1e9 / 2 / effort.rounds / static_cast<double>(bursts);
+  CostParameters parameters = default_parameters();
+  for (const Stage& stage : all) {
+    const std::string what(name_of(stage.wire));
+    std::vector<Sample> samples;
+    if (!options.from.empty()) samples = read_samples(options.from, stage.wire);
+    for (const Crew& crew : options.from.empty() ? stage.crews : std::vector<Crew>()) {
+      std::fprintf(stderr, "measuring %d ranks, %s\n", crew.nranks, what.c_str());
+      const Times times = measure(crew, stage.points, effort, config, [](std::size_t) {});
+      add_samples(crew, stage.points, times, config, samples);
+    }
+    if (samples.empty()) continue;
+    parameters = fit(samples, parameters, stage.free);
+    if (options.verbose) print_samples(samples, parameters);
+    std::fprintf(stderr, "%s: the model is %.0f %% off on average\n", what.c_str(),
+                 100 * mean_error(samples, parameters));
+  }
+  return parameters;
+}
+
+void print_parameters(CostParameters parameters) {
+  for (const Parameter& parameter : cost_parameter_table()) {
+    std::printf("%-22s %14.6g  %s\n", parameter.name.c_str(), parameter.of(parameters),
+                parameter.meaning.c_str());
+  }
+}
+
+}  // namespace
+
+int run_tune(int argc, char** argv) {
+  int status = 0;
+  const std::optional<Options> options = parse(argc, argv, status);
+  if (!options) return status;
+  if (options->report) return print_report(options->report_options);
+  if (options->only_print) {
+    std::printf("# %s\n", tuned_machine().c_str());
+    print_parameters(load_tuning(Config::process()));
+    return 0;
+  }
+  const std::string path =
+      options->output.empty() ? tuning_path(Config::process()) : options->output;
+  if (path.empty() && !options->dry_run) {
+    throw_error(ErrorCode::kInvalidUsage, "no place for the result: give --output FILE");
+  }
+  const CostParameters parameters = measure_machine(*options);
+  print_parameters(parameters);
+  if (options->dry_run) return 0;
+  store_tuning(parameters, path);
+  std::fprintf(stderr, "written to %s\n", path.c_str());
+  return 0;
+}
+
+}  // namespace catenary
