@@ -269,7 +269,7 @@ void Communicator::check_peers(const GroupRun& run) {
   if (waiting == nullptr) return;
   const int late = waiting->waits_for();
   const bool has_left = late != kNobody && membership_->has_left(late);
-  stall_watch_->check_left(*waiting, has_left, polls_, moves_);
+  stall_watch_->check_left(run, has_left, moves_);
   const ScheduleRun* collective = run.waiting_collective();
   const std::int64_t now = now_ns();
   if (stall_watch_->is_proof_due(collective, moves_, now)) look_for_proof(collective);

@@ -94,7 +94,6 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
     if (!is_point_to_point(descriptor.kind)) ledger_.begin(descriptor);
   }
   void polled(bool moved) noexcept override {
-    ++polls_;
     if (moved) ++moves_;
   }
   void poll_transports() override;
@@ -153,7 +152,6 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
 
   // Who drives, or holds the drive lock.
   std::array<ScratchMemory, kMostLanes> scratch_;
-  std::uint64_t polls_ = 0;
   std::uint64_t moves_ = 0;
   std::optional<StallWatch> stall_watch_;
   Ledger ledger_;

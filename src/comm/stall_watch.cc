@@ -73,17 +73,19 @@ void StallWatch::check_unread(const ScheduleRun& waiting, int peer, Channel chan
       rank_, describe(waiting.spec().descriptor).c_str(), peer, describe(*theirs).c_str(), rank_);
 }
 
-void StallWatch::check_left(const ScheduleRun& waiting, bool has_left, std::uint64_t polls,
-                            std::uint64_t moves) {
-  const bool is_news = !left_seen_ || moves != moves_at_news_;
-  left_seen_ = has_left;
-  if (!has_left) return;
-  if (is_news) {
-    polls_at_news_ = polls;
-    moves_at_news_ = moves;
+void StallWatch::check_left(const GroupRun& run, bool has_left, std::uint64_t moves) {
+  if (!has_left) {
+    left_.erase(&run);
     return;
   }
-  if (polls == polls_at_news_) return;
+  const auto [known, is_first] = left_.try_emplace(&run);
+  News& news = known->second;
+  if (is_first || moves != news.moves) {
+    news = {run.polls(), moves};
+    return;
+  }
+  if (run.polls() == news.polls) return;
+  const ScheduleRun& waiting = *run.waiting_run();
   throw_error(ErrorCode::kRemote,
               "rank %d has left the communicator, but rank %d waits for it in %s",
               waiting.waits_for(), rank_, describe(waiting.spec().descriptor).c_str());

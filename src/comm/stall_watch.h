@@ -15,8 +15,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
 
 #include "src/comm/ledger.h"
+#include "src/engine/group_run.h"
 #include "src/engine/schedule_run.h"
 #include "src/transport/link_table.h"
 
@@ -41,11 +43,11 @@ class StallWatch {
   std::optional<Error> judge_link(int peer, const Ledger& ledger);
   // Throws if a message lies on the link from `peer`, from which we have issued nothing to receive.
   void check_unread(const ScheduleRun& waiting, int peer, Channel channel);
-  // Throws kRemote if the rank that is waited for has left. It may have sent what we need before it
-  // did, so that only counts if a poll after the news brought nothing. (Two looks in a row prove no
-  // poll between them: they may be those of two threads.)
-  void check_left(const ScheduleRun& waiting, bool has_left, std::uint64_t polls,
-                  std::uint64_t moves);
+  // Throws kRemote if the rank that `run` waits for has left. It may have sent what we need before
+  // it did, so that only counts if a poll of this very run after the news brought nothing. (Two
+  // looks in a row prove no poll between them: they may be those of two threads. And others of the
+  // communicator's runs may be polled on other streams.)
+  void check_left(const GroupRun& run, bool has_left, std::uint64_t moves);
   // Logs who is waited for, once a stall.
   void tell(const ScheduleRun& waiting, std::uint64_t moves);
 
@@ -68,9 +70,11 @@ class StallWatch {
   Standstill patience_;
   std::optional<std::uint32_t> told_others_;
   std::optional<std::uint64_t> told_log_;
-  bool left_seen_ = false;
-  std::uint64_t polls_at_news_ = 0;
-  std::uint64_t moves_at_news_ = 0;
+  struct News {
+    std::uint64_t polls = 0;
+    std::uint64_t moves = 0;
+  };
+  std::unordered_map<const GroupRun*, News> left_;  // of runs that wait for who has left
 };
 
 }  // namespace catenary

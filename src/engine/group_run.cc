@@ -23,6 +23,7 @@ Task::Progress GroupRun::poll() {
     owner_->poll_transports();
     progress = poll_members();
   }
+  ++polls_;
   owner_->polled(progress != Progress::kNone);
   return progress;
 }

@@ -71,6 +71,8 @@ class GroupRun final : public Task {
   std::span<Doorbell* const> doorbells() override { return owner_->doorbells(); }
   void recycle() noexcept override;
 
+  // How often it was polled, in this life and earlier ones.
+  std::uint64_t polls() const { return polls_; }
   // The first run that is not over and may run: what this group waits in. Null between lives.
   const ScheduleRun* waiting_run() const;
   // The same of collectives, of which one at a time may run in a communicator.
@@ -93,6 +95,7 @@ class GroupRun final : public Task {
   std::shared_ptr<RunOwner> owner_;
   std::vector<Member> members_;
   std::size_t left_ = 0;
+  std::uint64_t polls_ = 0;
 };
 
 }  // namespace catenary
