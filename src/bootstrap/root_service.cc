@@ -14,6 +14,7 @@
 
 #include "src/base/error.h"
 #include "src/base/log.h"
+#include "src/base/scope_exit.h"
 #include "src/bootstrap/tcp.h"
 
 namespace catenary {
@@ -115,7 +116,13 @@ bool RootService::listens_locked(const SocketAddress& address) const {
 void RootService::start_locked(std::unique_ptr<Desk> desk) {
   listening_.push_back(desk->rendezvous.root);
   incoming_.push_back(std::move(desk));
+  // Nobody would ever answer at a desk that has no thread.
+  ScopeExit undo([this] {
+    listening_.pop_back();
+    incoming_.pop_back();
+  });
   if (running_) {
+    undo.release();
     const std::uint64_t one = 1;
     // Only fails if the counter is full, and then the thread is awake.
     static_cast<void>(!::write(wake_.get(), &one, sizeof one));
@@ -126,6 +133,7 @@ void RootService::start_locked(std::unique_ptr<Desk> desk) {
   ::pthread_setname_np(thread.native_handle(), "catenary-root");
   thread.detach();
   running_ = true;
+  undo.release();
 }
 
 void RootService::run() noexcept {

@@ -71,6 +71,11 @@ MachineFacts agree_on_facts(Membership& membership, const RankFacts& mine, const
   return worst;
 }
 
+Error as_error(const std::exception& error) {
+  const auto* known = dynamic_cast<const Error*>(&error);
+  return known != nullptr ? *known : Error(ErrorCode::kSystem, error.what());
+}
+
 }  // namespace
 
 Communicator::Communicator(int rank, int nranks, Device& device, const CommunicatorOptions& options,
@@ -94,8 +99,8 @@ void Communicator::join(const UniqueId& id, const TransportFactory& transports) 
   id_ = id;
   try {
     meet(id, transports);
-  } catch (const Error& error) {
-    fail(error, false);
+  } catch (const std::exception& error) {
+    fail(as_error(error), false);
     throw;
   }
 }
@@ -176,8 +181,7 @@ void Communicator::submit(std::span<const OperationRequest> requests) {
   try {
     enqueue(requests, make_task(requests));
   } catch (const std::exception& error) {
-    const auto* known = dynamic_cast<const Error*>(&error);
-    fail(known != nullptr ? *known : Error(ErrorCode::kSystem, error.what()), true);
+    fail(as_error(error), true);
     throw;
   }
 }
