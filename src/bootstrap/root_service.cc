@@ -83,8 +83,8 @@ RootService& RootService::process() {
 
 RootService::RootService()
     : pid_(::getpid()),
-      epoll_(UniqueFd(::epoll_create1(EPOLL_CLOEXEC))),
-      wake_(UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))) {
+      epoll_(UnsharedFd::made_by([] { return ::epoll_create1(EPOLL_CLOEXEC); })),
+      wake_(UnsharedFd::made_by([] { return ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); })) {
   if (!epoll_ || !wake_) throw_system_error("epoll_create1 or eventfd", errno);
   watch(epoll_.get(), wake_.get(), EPOLLIN, kWakeToken);
 }
@@ -103,7 +103,7 @@ void RootService::ensure_open(const Rendezvous& rendezvous, std::int64_t late_s)
   if (listens_locked(rendezvous.root)) return;
   auto desk = std::make_unique<Desk>();
   SocketAddress address = rendezvous.root;
-  desk->listener = UnsharedFd(listen_on(address));
+  desk->listener = listen_on(address);
   desk->rendezvous = rendezvous;
   desk->late_ms = late_s * 1000;
   start_locked(std::move(desk));
@@ -197,7 +197,7 @@ int RootService::timeout_ms() const {
 
 void RootService::accept_from(std::uint64_t token, Desk& desk) {
   for (int i = 0; i < kAcceptsAtOnce; ++i) {
-    UniqueFd fd(::accept4(desk.listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    UnsharedFd fd = accept_next(desk.listener.get());
     if (fd) {
       welcome_stranger(desk, std::move(fd));
       continue;
@@ -214,13 +214,13 @@ void RootService::accept_from(std::uint64_t token, Desk& desk) {
   }
 }
 
-void RootService::welcome_stranger(Desk& desk, UniqueFd fd) {
+void RootService::welcome_stranger(Desk& desk, UnsharedFd fd) {
   if (desk.strangers.size() >= kMaxCallers) crowd_out_stranger(desk);
   notice_lost_peers(fd.get());
   const std::uint64_t token = next_token_++;
   auto guest = std::make_unique<Guest>();
   guest->desk = &desk;
-  guest->caller.emplace(UnsharedFd(std::move(fd)), desk.rendezvous.secret);
+  guest->caller.emplace(std::move(fd), desk.rendezvous.secret);
   guest->deadline = guest->caller->deadline();
   watch(epoll_.get(), guest->caller->fd(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, token);
   guests_.emplace(token, std::move(guest));

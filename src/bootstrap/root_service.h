@@ -69,7 +69,7 @@ class RootService {
   bool adopt();
   int timeout_ms() const;
   void accept_from(std::uint64_t token, Desk& desk);
-  void welcome_stranger(Desk& desk, UniqueFd fd);
+  void welcome_stranger(Desk& desk, UnsharedFd fd);
   void crowd_out_stranger(Desk& desk);
   void attend(std::uint64_t token);
   bool read_frames(std::uint64_t token, Guest& guest);

@@ -66,7 +66,7 @@ SocketListener open_listener(const Config& config) {
   return listener;
 }
 
-SocketHub::SocketHub(UniqueFd listener, const TransportContext& context,
+SocketHub::SocketHub(UnsharedFd listener, const TransportContext& context,
                      std::vector<SocketAddress> peers)
     : listener_(std::move(listener)),
       context_(context),

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "src/bootstrap/socket_address.h"
+#include "src/bootstrap/unshared_fd.h"
 #include "src/transport/link_handshake.h"
 #include "src/transport/socket_link.h"
 
@@ -24,14 +25,14 @@ namespace catenary {
 // The address to listen on, with a port of its own; config: NCCL_SOCKET_IFNAME, NCCL_SOCKET_FAMILY.
 struct SocketListener {
   SocketAddress address;
-  UniqueFd socket;
+  UnsharedFd socket;
 };
 SocketListener open_listener(const Config& config);
 
 class SocketHub {
  public:
   // `peers`: where each rank listens. The context's key serves as it is: derive it first.
-  SocketHub(UniqueFd listener, const TransportContext& context, std::vector<SocketAddress> peers);
+  SocketHub(UnsharedFd listener, const TransportContext& context, std::vector<SocketAddress> peers);
 
   std::unique_ptr<SendLink> connect(const LinkSpec& spec);
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec);
@@ -62,7 +63,7 @@ class SocketHub {
   void serve_guests();
   void seat(Guest& guest);
 
-  const UniqueFd listener_;
+  const UnsharedFd listener_;
   const TransportContext context_;
   const SlotRingShape shape_;
   const std::vector<SocketAddress> peers_;

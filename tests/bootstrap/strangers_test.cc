@@ -16,7 +16,7 @@
 namespace catenary {
 namespace {
 
-UniqueFd call(const UniqueId& id) {
+UnsharedFd call(const UniqueId& id) {
   Connection connection = connect_once(decode_unique_id(id).root, within_ms(2000));
   EXPECT_TRUE(connection.fd) << errno_text(connection.error_number);
   return std::move(connection.fd);
@@ -58,7 +58,7 @@ TEST(Stranger, who_talks_garbage_hears_nothing) {
       "ctnry-A1 the greeting of the other side, and then some more of it",
   };
   for (const std::string_view text : garbage) {
-    const UniqueFd fd = call(id);
+    const UnsharedFd fd = call(id);
     send_all(fd.get(), bytes_of(text), within_ms(1000), "test");
     const auto heard = heard_until_closed(fd.get(), 1000);
     ASSERT_TRUE(heard.has_value()) << "still open";
@@ -70,7 +70,7 @@ TEST(Stranger, who_talks_garbage_hears_nothing) {
 TEST(Stranger, who_greets_but_cannot_prove_hears_nothing_that_depends_on_the_secret) {
   const Config config = loopback();
   const UniqueId id = create_unique_id(config);
-  const UniqueFd fd = call(id);
+  const UnsharedFd fd = call(id);
   send_all(fd.get(), make_greeting(Side::kInitiator, random_key()), within_ms(1000), "test");
   send_all(fd.get(), random_key(), within_ms(1000), "test");
   const auto heard = heard_until_closed(fd.get(), 1000);
@@ -81,10 +81,10 @@ TEST(Stranger, who_greets_but_cannot_prove_hears_nothing_that_depends_on_the_sec
 TEST(Stranger, who_says_nothing_is_dropped_after_two_seconds) {
   const Config config = loopback();
   const UniqueId id = create_unique_id(config);
-  const UniqueFd silent = call(id);
-  const UniqueFd slow = call(id);
+  const UnsharedFd silent = call(id);
+  const UnsharedFd slow = call(id);
   send_all(slow.get(), bytes_of("ctnry"), within_ms(1000), "test");
-  const UniqueFd half_closed = call(id);
+  const UnsharedFd half_closed = call(id);
   ::shutdown(half_closed.get(), SHUT_WR);
   const std::int64_t begin = now_ns();
   expect_four_ranks_join(id, config, 1000);
@@ -103,7 +103,7 @@ TEST(Stranger, a_flood_of_them_does_not_keep_the_ranks_out) {
   std::atomic<bool> stop = false;
   std::atomic<int> calls = 0;
   std::thread flood([&] {
-    std::deque<UniqueFd> open;
+    std::deque<UnsharedFd> open;
     const SocketAddress root = decode_unique_id(id).root;
     while (!stop.load()) {
       Connection connection = connect_once(root, within_ms(1000));
@@ -138,12 +138,12 @@ TEST(Impostor, at_the_roots_address_is_refused_by_the_ranks) {
   Config config = loopback();
   config.comm_id = free_address();
   SocketAddress address = SocketAddress::resolve(config.comm_id, AF_INET);
-  const UniqueFd listener = listen_on(address);
+  const UnsharedFd listener = listen_on(address);
   std::atomic<bool> stop = false;
   std::thread impostor([&] {
     while (!stop.load()) {
       wait_slice(listener.get(), POLLIN, within_ms(20), 20);
-      const UniqueFd fd(::accept(listener.get(), nullptr, nullptr));
+      const UnsharedFd fd = accept_next(listener.get());
       if (!fd) continue;
       std::array<std::byte, 72> bytes;
       wait_slice(fd.get(), POLLIN, within_ms(100));
@@ -165,7 +165,7 @@ TEST(Impostor, at_the_roots_address_is_refused_by_the_ranks) {
 
 // A connection that has proven to hold the secret, but not yet joined.
 ControlChannel proven(const UniqueId& id) {
-  UnsharedFd fd(call(id));
+  UnsharedFd fd = call(id);
   const Key key = prove_both(fd.get(), decode_unique_id(id).secret, Side::kInitiator,
                              kControlPurpose, within_ms(2000));
   return ControlChannel(std::move(fd), key, Side::kInitiator);
