@@ -59,6 +59,8 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   // Not from a task. Nothing is submitted afterwards.
   void leave() noexcept;
 
+  // Throws the communicator's failure, if it has one.
+  void throw_if_failed();
   // The communicator's failure, if it has one; looks for news of peers.
   std::optional<Error> failure();
 
@@ -76,7 +78,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   bool ready_or_failed() const { return joined() || failed_.load(std::memory_order_acquire); }
 
   // RunOwner.
-  void throw_if_failed() override;
+  bool may_go_on() override;
   void check_peers(const GroupRun& run) override;
   void polled(bool moved) noexcept override {
     ++polls_;
@@ -84,7 +86,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   }
   void poll_transports() override;
   std::span<Doorbell* const> doorbells() override;
-  void run_failed(const std::exception& error) noexcept override;
+  bool run_failed(const std::exception& error) noexcept override;
   void run_over(GroupRun& run) noexcept override;
 
  private:
@@ -92,7 +94,6 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   TaskPtr make_task(std::span<const OperationRequest> requests);
   void meet(const UniqueId& id, const TransportFactory& transports);
   void fail(const Error& error, bool tell_peers) noexcept;
-  Error cause_of(const Error& error);
   std::unique_ptr<GroupRun> take_run();
   const PlanCache::Entry& find_plan(const OperationRequest& request);
   RunSpec make_spec(const OperationRequest& request, Turn*& turn);
@@ -129,6 +130,12 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   std::uint64_t polls_ = 0;
   std::uint64_t moves_ = 0;
   std::optional<StallWatch> stall_watch_;
+  // A connection that was lost, and until when to wait for news of who died.
+  struct Loss {
+    Error error;
+    Deadline until;
+  };
+  std::optional<Loss> loss_;
 
   // Held from taking turns until the streams know of them. Outside of issue_mutex_, which whoever
   // drives may need.

@@ -16,7 +16,7 @@ void GroupRun::add(const RunSpec& spec, Turn& turn) {
 }
 
 Task::Progress GroupRun::poll() {
-  owner_->throw_if_failed();
+  if (!owner_->may_go_on()) return Progress::kNone;
   Progress progress = poll_members();
   if (progress == Progress::kNone) {
     owner_->poll_transports();
@@ -41,7 +41,9 @@ Task::Progress GroupRun::poll_members() {
   return moved ? Progress::kSome : Progress::kNone;
 }
 
-void GroupRun::check() { owner_->check_peers(*this); }
+void GroupRun::check() {
+  if (owner_->may_go_on()) owner_->check_peers(*this);
+}
 
 const ScheduleRun* GroupRun::waiting_run() const {
   for (const Member& member : members_) {
@@ -51,7 +53,7 @@ const ScheduleRun* GroupRun::waiting_run() const {
 }
 
 // The turns are not passed on: a failed communicator runs nothing more.
-void GroupRun::fail(const std::exception& error) noexcept { owner_->run_failed(error); }
+bool GroupRun::fail(const std::exception& error) noexcept { return owner_->run_failed(error); }
 
 void GroupRun::recycle() noexcept {
   const std::shared_ptr<RunOwner> owner = std::move(owner_);
