@@ -118,7 +118,7 @@ class Executor {
   void drive_unwatched();
   bool drive_around();
   void arm_if_unwatched();
-  // Doorbell::ring() without its fence, for after unlock(), whose exchange is one.
+  // Doorbell::ring() without its fence, for after unlock(), which is one.
   void ring_after_unlock() noexcept {
     if (words_.sleepers.load() != 0) bell_.ring();
   }
