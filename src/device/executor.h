@@ -127,23 +127,27 @@ class Executor {
   void sleep_until_rung(const Condition& condition, std::int64_t most_ns, std::int64_t blind_ns);
   std::uint64_t visits() const noexcept { return visits_.load(std::memory_order_relaxed); }
 
+  static constexpr std::size_t kApart = 128;  // processors fetch cache lines in pairs
+
   const int ordinal_;
   const int cores_;
+  std::atomic<int> ranks_{1};
   DoorbellWords words_;
   Doorbell bell_{words_, false};
-  DriveLock lock_;
 
+  // Threads of other devices look at these between their own polls, to see who needs help. What is
+  // written in every round lies apart from them, or each look would take the line away.
+  alignas(kApart) Counter queued_{0};  // tasks in streams; written under the lock
+  Counter inboxed_{0};                 // tasks in the inbox
+  std::atomic<int> watchers_{0};       // threads within drive_until
+
+  alignas(kApart) DriveLock lock_;
+  Counter visits_{0};  // rounds that other threads than the driver's drove, roughly
+  std::atomic<std::int64_t> checked_ns_{0};  // when heads were last checked
   // Under the drive lock.
   std::vector<Stream*> active_;                   // streams that have queued tasks
   std::vector<std::shared_ptr<Stream>> retired_;  // freed when the pass is over
   std::uint64_t next_order_ = 0;
-
-  Counter queued_{0};             // tasks in streams; written under the lock
-  Counter inboxed_{0};            // tasks in the inbox
-  Counter visits_{0};             // rounds that other threads than the driver's drove, roughly
-  std::atomic<int> watchers_{0};  // threads within drive_until
-  std::atomic<int> ranks_{1};
-  std::atomic<std::int64_t> checked_ns_{0};  // when heads were last checked
 
   // The sleeps going on, by number.
   std::mutex sleeps_mutex_;
