@@ -3,6 +3,7 @@
 #define CATENARY_CUDA_COMPAT_CUDA_BF16_H_
 
 #include "cuda_fp16.h"
+#include "small_float_functions_compat.h"
 #include "small_floats_compat.h"
 
 #define __CUDA_BF16_TYPES_EXIST__
@@ -50,10 +51,28 @@ static inline __nv_bfloat16 __float2bfloat16(float value) {
 }
 static inline __nv_bfloat16 __float2bfloat16_rn(float value) { return __float2bfloat16(value); }
 static inline __nv_bfloat16 __double2bfloat16(double value) {
-  return __float2bfloat16((float)value);
+  return catenaryMakeBfloat16(catenaryToSmall(catenaryStickyFloat(value), catenaryBf16, 0));
 }
 static inline float __bfloat162float(__nv_bfloat16 value) {
   return catenaryFromSmall(__bfloat16_as_ushort(value), catenaryBf16);
 }
+
+#ifdef __cplusplus
+
+CATENARY_SMALL_FLOAT_FUNCTIONS(__nv_bfloat16, bfloat16)
+CATENARY_SMALL_FLOAT_PAIR_FUNCTIONS(__nv_bfloat16, __nv_bfloat162)
+
+static inline __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 low, __nv_bfloat16 high) {
+  return {low, high};
+}
+static inline __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 value) { return {value, value}; }
+static inline __nv_bfloat162 __float2bfloat162_rn(float value) { return {value, value}; }
+static inline __nv_bfloat162 __floats2bfloat162_rn(float low, float high) { return {low, high}; }
+static inline __nv_bfloat162 __float22bfloat162_rn(float2 value) { return {value.x, value.y}; }
+static inline float2 __bfloat1622float2(__nv_bfloat162 pair) { return {pair.x, pair.y}; }
+static inline __nv_bfloat16 __low2bfloat16(__nv_bfloat162 pair) { return pair.x; }
+static inline __nv_bfloat16 __high2bfloat16(__nv_bfloat162 pair) { return pair.y; }
+
+#endif
 
 #endif /* CATENARY_CUDA_COMPAT_CUDA_BF16_H_ */

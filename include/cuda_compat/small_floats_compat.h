@@ -61,6 +61,17 @@ static inline unsigned int catenaryToSmall(float value, catenarySmallFormat form
   return sign | code;
 }
 
+/* Rounds so that rounding once more, to a small format, is right: toward zero, and to odd if that
+ * is inexact, so that nothing that was above or below a tie becomes one. */
+static inline float catenaryStickyFloat(double value) {
+  const float near = (float)value;
+  const double magnitude = value < 0 ? -value : value;
+  unsigned int bits = catenaryFloatBits(near);
+  if ((double)near == value || value != value) return near;
+  if ((double)catenaryBitsFloat(bits & 0x7fffffffu) > magnitude) --bits;
+  return catenaryBitsFloat(bits | 1u);
+}
+
 static inline float catenaryFromSmall(unsigned int bits, catenarySmallFormat format) {
   const unsigned int every = (1u << (format.exponent + format.mantissa)) - 1u;
   const unsigned int sign = ((bits >> (format.exponent + format.mantissa)) & 1u) << 31;
@@ -84,17 +95,36 @@ static inline float catenaryFromSmall(unsigned int bits, catenarySmallFormat for
 }
 
 #ifdef __cplusplus
+#include <type_traits>
+
+template <typename T>
+static inline float catenaryStickyOf(T value, std::true_type /* is a float */) {
+  return catenaryStickyFloat(static_cast<double>(value));
+}
+/* The magnitude of an integer has up to 64 bits, of which a double takes 53. */
+template <typename T>
+static inline float catenaryStickyOf(T value, std::false_type) {
+  const bool negative = !(value > T(0)) && value != T(0);
+  const unsigned long long whole = static_cast<unsigned long long>(value);
+  const unsigned long long magnitude = negative ? 0 - whole : whole;
+  const unsigned long long lost = magnitude >> 53 != 0 ? magnitude & 0x7ffu : 0;
+  const unsigned long long kept = lost != 0 ? (magnitude - lost) | 0x800u : magnitude;
+  const float result = catenaryStickyFloat(static_cast<double>(kept));
+  return negative ? -result : result;
+}
+
 /* What __half and __nv_bfloat16 can do: be made from any number, be read as a float, be assigned to
  * by arithmetic. Arithmetic itself happens in float. */
-#define CATENARY_SMALL_FLOAT_MEMBERS(Type, format)                                                 \
-  Type() = default;                                                                                \
-  template <typename T, typename = typename std::enable_if<std::is_arithmetic<T>::value>::type>    \
-  Type(T value)                                                                                    \
-      : __x(static_cast<unsigned short>(catenaryToSmall(static_cast<float>(value), format, 0))) {} \
-  operator float() const { return catenaryFromSmall(__x, format); }                                \
-  Type& operator+=(const Type& other) { return *this = Type(float(*this) + float(other)); }        \
-  Type& operator-=(const Type& other) { return *this = Type(float(*this) - float(other)); }        \
-  Type& operator*=(const Type& other) { return *this = Type(float(*this) * float(other)); }        \
+#define CATENARY_SMALL_FLOAT_MEMBERS(Type, format)                                                \
+  Type() = default;                                                                               \
+  template <typename T, typename = typename std::enable_if<std::is_arithmetic<T>::value>::type>   \
+  Type(T value)                                                                                   \
+      : __x(static_cast<unsigned short>(                                                          \
+            catenaryToSmall(catenaryStickyOf(value, std::is_floating_point<T>()), format, 0))) {} \
+  operator float() const { return catenaryFromSmall(__x, format); }                               \
+  Type& operator+=(const Type& other) { return *this = Type(float(*this) + float(other)); }       \
+  Type& operator-=(const Type& other) { return *this = Type(float(*this) - float(other)); }       \
+  Type& operator*=(const Type& other) { return *this = Type(float(*this) * float(other)); }       \
   Type& operator/=(const Type& other) { return *this = Type(float(*this) / float(other)); }
 #endif
 

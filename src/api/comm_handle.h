@@ -50,7 +50,8 @@ ncclComm_t make_handle(std::shared_ptr<Communicator> communicator);
 // Whether a pending call is still under way. A call that failed has made its error the
 // communicator's.
 bool in_progress(ncclComm& handle);
-// Runs `work` in the background as the handle's pending call.
+// Runs `work` in the background as the handle's pending call. Throws std::system_error if the
+// system has no thread left; nothing is pending then.
 void start_pending(ncclComm& handle, std::function<void()> work);
 
 // Being inside a call on a communicator, for one scope.

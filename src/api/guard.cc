@@ -1,5 +1,7 @@
 #include "src/api/guard.h"
 
+#include <system_error>
+
 namespace catenary {
 namespace {
 
@@ -23,6 +25,12 @@ ncclResult_t translate_exception() noexcept {
     return record(error);
   } catch (const std::bad_alloc&) {
     return record(Error(ErrorCode::kSystem, "out of memory"));
+  } catch (const std::system_error& error) {
+    // Of all that we ask the standard library for, only threads are refused in this way.
+    return record(
+        Error(ErrorCode::kSystem,
+              format("cannot start a thread (see ulimit -u and the limits of the container): %s",
+                     error.code().message().c_str())));
   } catch (const std::exception& error) {
     return record(Error(ErrorCode::kInternal, error.what()));
   }

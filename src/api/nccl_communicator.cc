@@ -43,7 +43,9 @@ ncclResult_t begin(ncclComm_t* place, const std::shared_ptr<Communicator>& commu
   ncclComm_t handle = make_handle(communicator);
   const std::atomic_ref shared_place(*place);
   shared_place.store(handle, std::memory_order_release);
-  const auto discard = [handle, shared_place] {
+  // Aborts first: what the job waits for may never come.
+  const auto discard = [handle, shared_place, communicator] {
+    communicator->abort();
     end_if_alive(*handle);
     shared_place.store(nullptr, std::memory_order_release);
   };
@@ -220,12 +222,15 @@ CATENARY_NCCL(ncclResult_t, CommFinalize, (ncclComm_t comm)) {
   return guarded_result([&]() -> ncclResult_t {
     if (comm == nullptr) return ncclSuccess;
     const CommCall call(comm, "ncclCommFinalize");
-    call.handle().finalized.store(true, std::memory_order_release);
+    std::atomic<bool>& finalized = call.handle().finalized;
+    finalized.store(true, std::memory_order_release);
     if (call->options().blocking) {
       if (const auto disagreement = finalize(*call.shared())) throw Error(*disagreement);
       return ncclSuccess;
     }
+    ScopeExit undo([&finalized] { finalized.store(false, std::memory_order_release); });
     start_pending(call.handle(), [communicator = call.shared()] { finalize(*communicator); });
+    undo.release();
     return ncclInProgress;
   });
 }

@@ -100,7 +100,8 @@ std::string trim(const std::string& line) {
   return line.substr(first, line.find_last_not_of(" \t\r") - first + 1);
 }
 
-void read_file(const std::string& path, std::map<std::string, std::string>& values) {
+// False if it cannot be read, which is no error where nobody named it.
+bool read_file(const std::string& path, std::map<std::string, std::string>& values) {
   std::ifstream file(path);
   std::string line;
   while (std::getline(file, line)) {
@@ -109,6 +110,7 @@ void read_file(const std::string& path, std::map<std::string, std::string>& valu
     if (equals == std::string::npos) continue;
     values.emplace(trim(line.substr(0, equals)), trim(line.substr(equals + 1)));
   }
+  return file.eof();
 }
 
 std::optional<std::string> environment(const std::string& name) {
@@ -157,18 +159,24 @@ Config Config::from(const Lookup& lookup) {
 const Config& Config::process() {
   static const Config config = [] {
     std::map<std::string, std::string> files;
-    if (const auto path = environment("NCCL_CONF_FILE")) {
-      read_file(*path, files);
+    const std::string named = environment("NCCL_CONF_FILE").value_or("");
+    bool is_read = true;
+    if (!named.empty()) {
+      is_read = read_file(named, files);
     } else if (const auto home = environment("HOME")) {
       read_file(*home + "/.nccl.conf", files);
     }
     read_file("/etc/nccl.conf", files);
-    return from([&](const std::string& name) -> std::optional<std::string> {
+    Config found = from([&](const std::string& name) -> std::optional<std::string> {
       if (auto value = environment(name)) return value;
-      const auto found = files.find(name);
-      if (found == files.end()) return std::nullopt;
-      return found->second;
+      const auto entry = files.find(name);
+      if (entry == files.end()) return std::nullopt;
+      return entry->second;
     });
+    if (!is_read) {
+      found.problems.push_back(format("NCCL_CONF_FILE=%s cannot be read", named.c_str()));
+    }
+    return found;
   }();
   return config;
 }

@@ -3,7 +3,8 @@
 // The only place in the library that reads the environment. Precedence, highest first: the
 // process environment, the file named by NCCL_CONF_FILE (or ~/.nccl.conf), /etc/nccl.conf, the
 // default. Files hold KEY=VALUE lines and # comments. A bad value is kept out, the default stays,
-// and `problems` says so for the log. Immutable after construction; any thread.
+// and `problems` says so for the log, as it does if the file that NCCL_CONF_FILE names cannot be
+// read; the other files need not be there. Immutable after construction; any thread.
 #pragma once
 
 #include <cstdint>

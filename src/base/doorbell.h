@@ -6,6 +6,9 @@
 //
 //     sleeper: announce -> look again -> wait          ringer: publish -> ring
 //
+// Both arrows that begin at a store and end at a look are full fences (fence.h): either the sleeper
+// sees the work, or the ringer sees the sleeper.
+//
 // Any thread, any process. `wait_any` waits; nothing else does. Nothing here fails: a wait may end
 // early for no reason, and callers look for work again after it.
 #pragma once
@@ -13,6 +16,8 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
+
+#include "src/base/fence.h"
 
 namespace catenary {
 
@@ -42,6 +47,7 @@ class Doorbell {
   // Announces a sleeper and returns the ticket to wait with. Pair with retract().
   std::uint32_t announce() noexcept {
     words_->sleepers.fetch_add(1, std::memory_order_seq_cst);
+    fence_after_rmw();
     return words_->epoch.load(std::memory_order_seq_cst);
   }
   void retract() noexcept { words_->sleepers.fetch_sub(1, std::memory_order_relaxed); }

@@ -22,7 +22,8 @@ void expect_proof(int fd, const Handshake& handshake, Side peer, const Wait& wai
   }
 }
 
-Nonce exchange_greetings(int fd, Side side, const Nonce& mine, const Wait& wait) {
+Nonce exchange_greetings(int fd, const Key& key, Side side, std::string_view purpose,
+                         const Nonce& mine, const Wait& wait) {
   const Side peer = side == Side::kInitiator ? Side::kAcceptor : Side::kInitiator;
   Greeting greeting;
   // The acceptor speaks only after a greeting that is one: strangers get no answer.
@@ -32,16 +33,20 @@ Nonce exchange_greetings(int fd, Side side, const Nonce& mine, const Wait& wait)
   if (!theirs) {
     throw Error(ErrorCode::kRemote, std::string(kWhat) + ": the peer speaks another protocol");
   }
-  if (side == Side::kAcceptor) send_all(fd, make_greeting(side, mine), wait, kWhat);
+  if (side == Side::kAcceptor) {
+    if (!is_sealed(*theirs, key, purpose)) {
+      throw Error(ErrorCode::kRemote, std::string(kWhat) + ": the peer does not hold our secret");
+    }
+    send_all(fd, make_greeting(side, mine), wait, kWhat);
+  }
   return *theirs;
 }
 
 }  // namespace
 
 Key prove_both(int fd, const Key& key, Side side, std::string_view purpose, const Wait& wait) {
-  Nonce mine;
-  fill_random(mine);
-  const Nonce theirs = exchange_greetings(fd, side, mine, wait);
+  const Nonce mine = sealed_nonce(key, purpose);
+  const Nonce theirs = exchange_greetings(fd, key, side, purpose, mine, wait);
   if (side == Side::kInitiator) {
     const Handshake handshake = {key, purpose, mine, theirs};
     send_proof(fd, handshake, side, wait);

@@ -34,7 +34,7 @@ Caller::Progress Caller::poll() {
 
 bool Caller::greet() {
   const auto theirs = parse_greeting(Side::kInitiator, bytes_);
-  if (!theirs) return false;
+  if (!theirs || !is_sealed(*theirs, handshake_.key, kControlPurpose)) return false;
   handshake_.initiator = *theirs;
   fill_random(handshake_.acceptor);
   return send_whole(fd_.get(), make_greeting(Side::kAcceptor, handshake_.acceptor));

@@ -1,19 +1,17 @@
 // Caller: a connection that has not yet proven anything, on the root's side of the handshake.
 //
 // A stranger costs a descriptor and these few bytes, for two seconds; it gets no answer before it
-// has greeted properly, and none that depends on the secret before it has proven to hold it.
+// has greeted with a seal, and none that depends on the secret before it has proven to hold it.
 // Nothing waits and nothing is allocated. Owns the socket until release().
 #pragma once
 
 #include <array>
 
-#include "src/base/clock.h"
 #include "src/bootstrap/handshake.h"
 #include "src/bootstrap/unshared_fd.h"
 
 namespace catenary {
 
-inline constexpr int kCallerPatienceMs = 2000;
 // What both sides of a control connection put under their proofs.
 inline constexpr std::string_view kControlPurpose = "control";
 
@@ -25,9 +23,11 @@ class Caller {
   // Does what the bytes that have come allow. After kProven or kRefused, do not call it again.
   Progress poll();
 
+  // With a seal: it holds the secret, or repeats a greeting of somebody who does.
   bool has_greeted() const noexcept { return greeted_; }
+  // After that: what it greeted with.
+  const Nonce& nonce() const noexcept { return handshake_.initiator; }
   int fd() const noexcept { return fd_.get(); }
-  Deadline deadline() const noexcept { return deadline_; }
 
   // After kProven.
   UnsharedFd release() { return std::move(fd_); }
@@ -39,7 +39,6 @@ class Caller {
 
   UnsharedFd fd_;
   Handshake handshake_;
-  Deadline deadline_ = Deadline::after_ms(kCallerPatienceMs);
   bool greeted_ = false;
   std::array<std::byte, sizeof(Greeting)> bytes_;
   std::size_t filled_ = 0;

@@ -50,10 +50,9 @@ class Approach {
         return std::nullopt;
       }
       notice_lost_peers(connection.fd.get());
-      UnsharedFd fd(std::move(connection.fd));
-      const Key session_key =
-          prove_both(fd.get(), rendezvous_.secret, Side::kInitiator, kControlPurpose, wait);
-      return ControlChannel(std::move(fd), session_key, Side::kInitiator);
+      const Key session_key = prove_both(connection.fd.get(), rendezvous_.secret, Side::kInitiator,
+                                         kControlPurpose, wait);
+      return ControlChannel(std::move(connection.fd), session_key, Side::kInitiator);
     } catch (const Error& error) {
       // One attempt has failed; whether that is the end is for the caller to say.
       if (wait_.is_cancelled()) throw;

@@ -14,12 +14,14 @@
 
 #include "src/base/error.h"
 #include "src/base/log.h"
+#include "src/base/scope_exit.h"
 #include "src/bootstrap/tcp.h"
 
 namespace catenary {
 namespace {
 
-constexpr std::size_t kMaxCallers = 64;
+// As long as a rank goes on with one handshake.
+constexpr int kHolderPatienceMs = 5000;
 constexpr std::size_t kMaxIdleDesks = 8;
 constexpr std::int64_t kIdleDeskMs = 10'000;
 constexpr std::int64_t kPauseMs = 50;
@@ -82,8 +84,8 @@ RootService& RootService::process() {
 
 RootService::RootService()
     : pid_(::getpid()),
-      epoll_(UniqueFd(::epoll_create1(EPOLL_CLOEXEC))),
-      wake_(UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))) {
+      epoll_(UnsharedFd::made_by([] { return ::epoll_create1(EPOLL_CLOEXEC); })),
+      wake_(UnsharedFd::made_by([] { return ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); })) {
   if (!epoll_ || !wake_) throw_system_error("epoll_create1 or eventfd", errno);
   watch(epoll_.get(), wake_.get(), EPOLLIN, kWakeToken);
 }
@@ -102,7 +104,7 @@ void RootService::ensure_open(const Rendezvous& rendezvous, std::int64_t late_s)
   if (listens_locked(rendezvous.root)) return;
   auto desk = std::make_unique<Desk>();
   SocketAddress address = rendezvous.root;
-  desk->listener = UnsharedFd(listen_on(address));
+  desk->listener = listen_on(address);
   desk->rendezvous = rendezvous;
   desk->late_ms = late_s * 1000;
   start_locked(std::move(desk));
@@ -115,7 +117,13 @@ bool RootService::listens_locked(const SocketAddress& address) const {
 void RootService::start_locked(std::unique_ptr<Desk> desk) {
   listening_.push_back(desk->rendezvous.root);
   incoming_.push_back(std::move(desk));
+  // Nobody would ever answer at a desk that has no thread.
+  ScopeExit undo([this] {
+    listening_.pop_back();
+    incoming_.pop_back();
+  });
   if (running_) {
+    undo.release();
     const std::uint64_t one = 1;
     // Only fails if the counter is full, and then the thread is awake.
     static_cast<void>(!::write(wake_.get(), &one, sizeof one));
@@ -126,6 +134,7 @@ void RootService::start_locked(std::unique_ptr<Desk> desk) {
   ::pthread_setname_np(thread.native_handle(), "catenary-root");
   thread.detach();
   running_ = true;
+  undo.release();
 }
 
 void RootService::run() noexcept {
@@ -179,9 +188,9 @@ bool RootService::adopt() {
 int RootService::timeout_ms() const {
   int timeout = -1;
   for (const auto& [token, desk] : desks_) {
-    if (!desk->strangers.empty() || !desk->newcomers.empty() || desk->paused) {
-      return static_cast<int>(kPauseMs);
-    }
+    const bool someone_passes =
+        std::ranges::any_of(desk->lines, [](const auto& line) { return !line.empty(); });
+    if (someone_passes || desk->paused) return static_cast<int>(kPauseMs);
     if (desk->idle || !desk->sessions.empty()) timeout = 1000;
   }
   return timeout;
@@ -189,7 +198,7 @@ int RootService::timeout_ms() const {
 
 void RootService::accept_from(std::uint64_t token, Desk& desk) {
   for (int i = 0; i < kAcceptsAtOnce; ++i) {
-    UniqueFd fd(::accept4(desk.listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    UnsharedFd fd = accept_next(desk.listener.get());
     if (fd) {
       welcome_stranger(desk, std::move(fd));
       continue;
@@ -197,7 +206,9 @@ void RootService::accept_from(std::uint64_t token, Desk& desk) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return;
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       // The caller stays in the queue, and the listener ready: look away for a moment.
-      if (!desk.strangers.empty()) crowd_out_stranger(desk);
+      if (const auto& strangers = desk.line(Standing::kStranger); !strangers.empty()) {
+        drop(strangers.front());
+      }
       desk.paused = Deadline::after_ms(kPauseMs);
       rewatch(epoll_.get(), desk.listener.get(), 0, token);
       return;
@@ -206,26 +217,32 @@ void RootService::accept_from(std::uint64_t token, Desk& desk) {
   }
 }
 
-void RootService::welcome_stranger(Desk& desk, UniqueFd fd) {
-  if (desk.strangers.size() >= kMaxCallers) crowd_out_stranger(desk);
+void RootService::welcome_stranger(Desk& desk, UnsharedFd fd) {
+  if (const auto& strangers = desk.line(Standing::kStranger); strangers.size() >= kMostStrangers) {
+    drop(strangers.front());
+  }
   notice_lost_peers(fd.get());
   const std::uint64_t token = next_token_++;
   auto guest = std::make_unique<Guest>();
   guest->desk = &desk;
-  guest->caller.emplace(UnsharedFd(std::move(fd)), desk.rendezvous.secret);
-  guest->deadline = guest->caller->deadline();
+  guest->caller.emplace(std::move(fd), desk.rendezvous.secret);
   watch(epoll_.get(), guest->caller->fd(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, token);
+  line_up(token, *guest, Standing::kStranger);
   guests_.emplace(token, std::move(guest));
-  desk.strangers.push_back(token);
   attend(token);  // a rank has usually greeted by now
 }
 
-// The oldest of those who have not even greeted, or else the oldest.
-void RootService::crowd_out_stranger(Desk& desk) {
-  const auto silent = std::ranges::find_if(desk.strangers, [&](std::uint64_t token) {
-    return !guests_.at(token)->caller->has_greeted();
-  });
-  drop(silent != desk.strangers.end() ? *silent : desk.strangers.front());
+void RootService::line_up(std::uint64_t token, Guest& guest, Standing standing) {
+  Desk& desk = *guest.desk;
+  for (auto& line : desk.lines) std::erase(line, token);
+  guest.standing = standing;
+  guest.deadline = Deadline::never();
+  if (standing == Standing::kMember) return;
+  desk.line(standing).push_back(token);
+  // Who has proven itself is a rank, however slow, and has as long as the others wait for it.
+  guest.deadline = Deadline::after_ms(standing == Standing::kStranger ? kStrangerPatienceMs
+                                      : standing == Standing::kHolder ? kHolderPatienceMs
+                                                                      : desk.late_ms);
 }
 
 // Edge-triggered: everything there is must be read now.
@@ -233,20 +250,28 @@ void RootService::attend(std::uint64_t token) {
   const auto found = guests_.find(token);
   if (found == guests_.end()) return;  // dropped earlier in this round
   Guest& guest = *found->second;
-  if (guest.caller) {
-    const Caller::Progress progress = guest.caller->poll();
-    if (progress == Caller::Progress::kWaiting) return;
-    if (progress == Caller::Progress::kRefused) return drop(token);
-    const Key session_key = guest.caller->session_key();
-    guest.channel =
-        std::make_unique<ControlChannel>(guest.caller->release(), session_key, Side::kAcceptor);
-    guest.caller.reset();
-    guest.deadline = Deadline::after_ms(kCallerPatienceMs);
-    std::erase(guest.desk->strangers, token);
-    guest.desk->newcomers.push_back(token);
-  }
+  if (guest.caller && !hear_caller(token, guest)) return drop(token);
+  if (guest.caller) return;
   guest.channel->flush();
   if (!read_frames(token, guest)) drop(token);
+}
+
+// False: it is none of ours.
+bool RootService::hear_caller(std::uint64_t token, Guest& guest) {
+  const Caller::Progress progress = guest.caller->poll();
+  if (progress == Caller::Progress::kRefused) return false;
+  if (guest.caller->has_greeted() && guest.standing == Standing::kStranger) {
+    // Nobody else can make a seal, but anybody on the way can repeat one.
+    if (!guest.desk->greetings.insert(guest.caller->nonce()).second) return false;
+    line_up(token, guest, Standing::kHolder);
+  }
+  if (progress == Caller::Progress::kWaiting) return true;
+  const Key session_key = guest.caller->session_key();
+  guest.channel =
+      std::make_unique<ControlChannel>(guest.caller->release(), session_key, Side::kAcceptor);
+  guest.caller.reset();
+  line_up(token, guest, Standing::kProven);
+  return true;
 }
 
 bool RootService::read_frames(std::uint64_t token, Guest& guest) {
@@ -292,9 +317,9 @@ bool RootService::admit(std::uint64_t token, Guest& guest, const Frame& frame) {
   if (session == nullptr) session = &desk.sessions.emplace_back(join->nranks, desk.late_ms);
   guest.refused = !session->join(*guest.channel, *join);
   if (guest.refused) return true;
+  line_up(token, guest, Standing::kMember);
   guest.session = session;
   guest.rank = join->rank;
-  std::erase(desk.newcomers, token);
   return true;
 }
 
@@ -305,18 +330,15 @@ void RootService::drop(std::uint64_t token) {
   Desk& desk = *guest.desk;
   Session* session = guest.session;
   if (session != nullptr) session->lost(guest.rank);
-  std::erase(desk.strangers, token);
-  std::erase(desk.newcomers, token);
+  for (auto& line : desk.lines) std::erase(line, token);
   guests_.erase(found);
   std::erase_if(desk.sessions, [](const Session& each) { return each.is_over(); });
 }
 
 void RootService::expire() {
   for (auto& [token, desk] : desks_) {
-    for (const auto* waiting : {&desk->strangers, &desk->newcomers}) {
-      while (!waiting->empty() && guests_.at(waiting->front())->deadline.passed()) {
-        drop(waiting->front());
-      }
+    for (const auto& line : desk->lines) {
+      while (!line.empty() && guests_.at(line.front())->deadline.passed()) drop(line.front());
     }
     if (desk->paused && desk->paused->passed()) {
       desk->paused.reset();
@@ -341,8 +363,9 @@ void RootService::close_idle_desks() {
       continue;
     }
     --idle;
-    while (!desk.strangers.empty()) drop(desk.strangers.front());
-    while (!desk.newcomers.empty()) drop(desk.newcomers.front());
+    for (const auto& line : desk.lines) {
+      while (!line.empty()) drop(line.front());
+    }
     const std::lock_guard lock(mutex_);
     std::erase(listening_, desk.rendezvous.root);
     entry = desks_.erase(entry);

@@ -7,8 +7,9 @@
 // came to stays until the process ends.
 //
 // Threads: open and ensure_open from any, all the rest on the service's own. Nothing waits but that
-// thread for events. A stranger who connects is a Caller among at most kMaxCallers of its desk.
-// Failure: a broken member is its session's business. If the service itself cannot go on (no
+// thread for events. Who connects is a stranger, one of kMostStrangers of its desk at most, until
+// it greets as only a holder of the secret can; holders never make way for strangers, nor for each
+// other. Failure: a broken member is its session's business. If the service itself cannot go on (no
 // memory), it closes everything, which every member notices.
 #pragma once
 
@@ -19,6 +20,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "src/bootstrap/caller.h"
@@ -39,19 +41,25 @@ class RootService {
   void ensure_open(const Rendezvous& rendezvous, std::int64_t late_s);
 
  private:
+  // How far a guest has come: connected, greeted with a seal, proven, member of a session. Who does
+  // not come further within its time is dropped.
+  enum class Standing : std::uint8_t { kStranger, kHolder, kProven, kMember };
+  static constexpr int kPassing = 3;
   struct Desk {
     UnsharedFd listener;
     Rendezvous rendezvous;
     std::int64_t late_ms = 0;
     std::list<Session> sessions;
-    std::deque<std::uint64_t> strangers;  // guests that have not proven anything, oldest first
-    std::deque<std::uint64_t> newcomers;  // those that have, but are not members, oldest first
+    std::deque<std::uint64_t> lines[kPassing];  // guests by standing, oldest first
+    std::set<Nonce> greetings;                  // of holders, each good for one connection
+    auto& line(Standing standing) { return lines[static_cast<std::size_t>(standing)]; }
     bool served = false;
     std::optional<Deadline> idle;    // when to close
     std::optional<Deadline> paused;  // when to accept again
   };
   struct Guest {
     Desk* desk;
+    Standing standing = Standing::kStranger;
     std::optional<Caller> caller;             // until it has proven itself
     std::unique_ptr<ControlChannel> channel;  // from then on
     Session* session = nullptr;               // null before it is a member, and if it was refused
@@ -69,9 +77,10 @@ class RootService {
   bool adopt();
   int timeout_ms() const;
   void accept_from(std::uint64_t token, Desk& desk);
-  void welcome_stranger(Desk& desk, UniqueFd fd);
-  void crowd_out_stranger(Desk& desk);
+  void welcome_stranger(Desk& desk, UnsharedFd fd);
   void attend(std::uint64_t token);
+  bool hear_caller(std::uint64_t token, Guest& guest);
+  void line_up(std::uint64_t token, Guest& guest, Standing standing);
   bool read_frames(std::uint64_t token, Guest& guest);
   bool handle(std::uint64_t token, Guest& guest, const Frame& frame);
   bool admit(std::uint64_t token, Guest& guest, const Frame& frame);

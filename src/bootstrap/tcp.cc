@@ -19,8 +19,9 @@ void set_option(int fd, int level, int option, int value) noexcept {
   ::setsockopt(fd, level, option, &value, sizeof value);
 }
 
-UniqueFd make_socket(int family) {
-  UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+UnsharedFd make_socket(int family) {
+  UnsharedFd fd = UnsharedFd::made_by(
+      [&] { return ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
   if (!fd) throw_system_error("socket", errno);
   return fd;
 }
@@ -47,8 +48,8 @@ int pending_error(int fd) {
 
 }  // namespace
 
-UniqueFd listen_on(SocketAddress& address) {
-  UniqueFd fd = make_socket(address.family);
+UnsharedFd listen_on(SocketAddress& address) {
+  UnsharedFd fd = make_socket(address.family);
   set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   SocketAddress::Raw raw = address.raw();
   if (::bind(fd.get(), raw.get(), raw.bytes) != 0 || ::listen(fd.get(), kBacklog) != 0) {
@@ -63,20 +64,25 @@ UniqueFd listen_on(SocketAddress& address) {
 }
 
 Connection connect_once(const SocketAddress& address, const Wait& wait) {
-  UniqueFd fd = make_socket(address.family);
+  UnsharedFd fd = make_socket(address.family);
   const SocketAddress::Raw raw = address.raw();
   // Interrupted by a signal, it goes on by itself just as if it had not waited.
   if (::connect(fd.get(), raw.get(), raw.bytes) != 0 && errno != EINPROGRESS && errno != EINTR) {
-    return {UniqueFd(), errno};
+    return {UnsharedFd(), errno};
   }
   do {
     check_wait(wait, "connecting to " + address.text());
   } while (!wait_slice(fd.get(), POLLOUT, wait));
   if (const int error_number = pending_error(fd.get()); error_number != 0) {
-    return {UniqueFd(), error_number};
+    return {UnsharedFd(), error_number};
   }
-  if (is_connected_to_itself(fd.get())) return {UniqueFd(), ECONNREFUSED};
+  if (is_connected_to_itself(fd.get())) return {UnsharedFd(), ECONNREFUSED};
   return {std::move(fd)};
+}
+
+UnsharedFd accept_next(int listener) {
+  return UnsharedFd::made_by(
+      [&] { return ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); });
 }
 
 void notice_lost_peers(int fd) noexcept {

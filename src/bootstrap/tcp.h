@@ -1,24 +1,28 @@
-// TCP for the control plane: listening, connecting, and noticing that the other host is gone.
+// TCP for the control plane: listening, connecting, accepting, and noticing that the other host is
+// gone.
 //
-// All sockets are non-blocking and closed on exec. Only connect_once waits. Fails with
-// Error(kSystem).
+// All sockets are non-blocking, closed on exec, and never seen by a forked child. Only connect_once
+// waits. Fails with Error(kSystem).
 #pragma once
 
 #include "src/base/clock.h"
-#include "src/base/unique_fd.h"
 #include "src/bootstrap/socket_address.h"
+#include "src/bootstrap/unshared_fd.h"
 
 namespace catenary {
 
 // Listens on exactly that address; port 0: any free one, which is put into `address`.
-UniqueFd listen_on(SocketAddress& address);
+UnsharedFd listen_on(SocketAddress& address);
 
 // One attempt; an empty descriptor and the errno if it fails. Throws when the wait is over.
 struct Connection {
-  UniqueFd fd;
+  UnsharedFd fd;
   int error_number = 0;
 };
 Connection connect_once(const SocketAddress& address, const Wait& wait);
+
+// The next caller at a listener that listen_on made; empty, with errno, if there is none.
+UnsharedFd accept_next(int listener);
 
 // Small frames go out at once, and a peer that vanishes without a word (power, cable) breaks the
 // connection within about 4 s, whether it is idle or has bytes on the way: each needs its own

@@ -116,7 +116,7 @@ UniqueId create_unique_id(const Config& config) {
   rendezvous.root =
       choose_socket_interface(list_socket_interfaces(), config.socket_ifname, config.socket_family)
           .address;
-  UnsharedFd listener(listen_on(rendezvous.root));
+  UnsharedFd listener = listen_on(rendezvous.root);
   RootService::process().open(std::move(listener), rendezvous, config.init_timeout_s);
   return encode_unique_id(rendezvous);
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/base/unique_fd.h"
 
 namespace catenary {
 namespace {
@@ -44,11 +46,18 @@ Registry::Registry() : null(::open("/dev/null", O_RDWR | O_CLOEXEC)) {
 
 }  // namespace
 
-UnsharedFd::UnsharedFd(UniqueFd fd) {
+// The handler that runs before a fork takes the same lock.
+UnsharedFd::ForksHeldOff::ForksHeldOff() {
   Registry& all = registry();
-  const std::lock_guard lock(all.mutex);
-  all.fds.push_back(fd.get());
-  fd_ = fd.release();
+  std::unique_lock lock(all.mutex);
+  all.fds.reserve(all.fds.size() + 1);
+  lock.release();
+}
+
+UnsharedFd::ForksHeldOff::~ForksHeldOff() { registry().mutex.unlock(); }
+
+UnsharedFd::UnsharedFd(const ForksHeldOff&, int fd) noexcept : fd_(fd < 0 ? -1 : fd) {
+  if (fd_ >= 0) registry().fds.push_back(fd_);
 }
 
 UnsharedFd::~UnsharedFd() {

@@ -1,9 +1,7 @@
 #include "src/comm/communicator.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "src/base/log.h"
 #include "src/comm/rank_facts.h"
@@ -38,6 +36,11 @@ TransportContext transport_context(const Membership& membership, std::size_t sli
   return context;
 }
 
+Error as_error(const std::exception& error) {
+  const auto* known = dynamic_cast<const Error*>(&error);
+  return known != nullptr ? *known : Error(ErrorCode::kSystem, error.what());
+}
+
 }  // namespace
 
 Communicator::Communicator(int rank, int nranks, Device& device, const CommunicatorOptions& options,
@@ -66,8 +69,8 @@ void Communicator::join(const UniqueId& id, const TransportFactory& transports) 
   id_ = id;
   try {
     meet(id, transports);
-  } catch (const Error& error) {
-    fail(error, false);
+  } catch (const std::exception& error) {
+    fail(as_error(error), false);
     throw;
   }
 }
@@ -153,8 +156,7 @@ void Communicator::submit(std::span<const OperationRequest> requests, Event* aft
       enqueue(requests, make_task(requests));
     }
   } catch (const std::exception& error) {
-    const auto* known = dynamic_cast<const Error*>(&error);
-    fail(known != nullptr ? *known : Error(ErrorCode::kSystem, error.what()), true);
+    fail(as_error(error), true);
     throw;
   }
 }
@@ -223,7 +225,7 @@ void Communicator::leave() noexcept {
 // None once failed: what is still queued then ends when its turn comes, perhaps after the others
 // have let go of this communicator, so nobody may sleep on a bell that goes with it.
 std::span<Doorbell* const> Communicator::doorbells() {
-  if (failed_.load(std::memory_order_acquire)) return {};
+  if (loss_ || failed_.load(std::memory_order_acquire)) return {};
   return doorbells_;
 }
 
@@ -338,22 +340,26 @@ void Communicator::poll_transports() {
   for (Transport* transport : polled_) transport->poll();
 }
 
-void Communicator::run_failed(const std::exception& error) noexcept {
-  if (failed_.load(std::memory_order_acquire)) return;
+bool Communicator::run_failed(const std::exception& error) noexcept {
+  if (failed_.load(std::memory_order_acquire)) return true;
   const auto* known = dynamic_cast<const Error*>(&error);
-  fail(known != nullptr ? cause_of(*known) : Error(ErrorCode::kInternal, error.what()), true);
+  if (known != nullptr && known->code() == ErrorCode::kRemote && joined()) {
+    if (!loss_) loss_ = {*known, Deadline::after_ms(kNewsWait_ms)};
+    return false;
+  }
+  fail(known != nullptr ? *known : Error(ErrorCode::kInternal, error.what()), true);
+  return true;
 }
 
 // A connection may be lost because a third rank died, and the other end heard of it and gave up
 // before we did. Who it was the control plane knows, or will know in a moment.
-Error Communicator::cause_of(const Error& error) {
-  if (error.code() != ErrorCode::kRemote || !joined()) return error;
-  const Deadline deadline = Deadline::after_ms(kNewsWait_ms);
-  for (;;) {
-    if (const std::optional<Error> news = membership_->poll()) return *news;
-    if (deadline.passed() || aborted_.load(std::memory_order_acquire)) return error;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+bool Communicator::may_go_on() {
+  throw_if_failed();
+  if (!loss_) return true;
+  if (const std::optional<Error> news = membership_->poll()) fail(*news, false);
+  if (loss_->until.passed()) fail(loss_->error, true);
+  throw_if_failed();
+  return false;
 }
 
 void Communicator::fail(const Error& error, bool tell_peers) noexcept {

@@ -70,6 +70,8 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   // Not from a task. Nothing is submitted afterwards.
   void leave() noexcept;
 
+  // Throws the communicator's failure, if it has one.
+  void throw_if_failed();
   // The communicator's failure, if it has one; looks for news of peers, and now and then for proof
   // that they disagree.
   std::optional<Error> failure();
@@ -88,7 +90,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   bool ready_or_failed() const { return joined() || failed_.load(std::memory_order_acquire); }
 
   // RunOwner.
-  void throw_if_failed() override;
+  bool may_go_on() override;
   void check_peers(const GroupRun& run) override;
   void begins(const Descriptor& descriptor) noexcept override {
     if (!is_point_to_point(descriptor.kind)) ledger_.begin(descriptor);
@@ -98,7 +100,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   }
   void poll_transports() override;
   std::span<Doorbell* const> doorbells() override;
-  void run_failed(const std::exception& error) noexcept override;
+  bool run_failed(const std::exception& error) noexcept override;
   void run_over(GroupRun& run) noexcept override;
 
  private:
@@ -111,7 +113,6 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   TaskPtr make_task(std::span<const OperationRequest> requests);
   void meet(const UniqueId& id, const TransportFactory& transports);
   void fail(const Error& error, bool tell_peers) noexcept;
-  Error cause_of(const Error& error);
   std::unique_ptr<GroupRun> take_run();
   static PlanCache::Wanted wanted(const OperationRequest& request);
   const PlanCache::Entry& find_plan(const OperationRequest& request);
@@ -155,6 +156,12 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   std::uint64_t moves_ = 0;
   std::optional<StallWatch> stall_watch_;
   Ledger ledger_;
+  // A connection that was lost, and until when to wait for news of who died.
+  struct Loss {
+    Error error;
+    Deadline until;
+  };
+  std::optional<Loss> loss_;
 
   // Held from taking turns until the streams know of them. Outside of issue_mutex_, which whoever
   // drives may need.

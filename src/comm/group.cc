@@ -47,15 +47,18 @@ Group::Contents Group::close() {
 
 Group::Outcome Group::end() {
   Contents contents = close();
+  Rows rows;
+  // Before `rows` waits: what cannot start would be missing for the others.
   ScopeExit cancel([&contents] {
     for (const Job& job : contents.jobs) job.cancel();
   });
   if (contents.error) throw Error(*contents.error);
   for (const Member& member : contents.members) member.communicator->check(member.requests);
+  start_jobs(contents.jobs, rows);
   cancel.release();
-  const Outcome outcome = run_jobs(std::move(contents.jobs));
+  finish_jobs(rows);
   submit(contents.members);
-  return outcome;
+  return rows.outcome;
 }
 
 // Operations of a group run together, whatever their order: also those of different communicators,
@@ -113,35 +116,36 @@ void Group::drop() {
 
 // All at once, because each waits for ranks that others of them may be; but for those of one
 // parent.
-Group::Outcome Group::run_jobs(std::vector<Job> jobs) {
-  Outcome outcome = Outcome::kDone;
-  std::vector<std::vector<Job>> rows;
-  for (Job& job : jobs) {
+void Group::start_jobs(const std::vector<Job>& jobs, Rows& rows) {
+  std::vector<std::vector<const Job*>> by_parent;
+  for (const Job& job : jobs) {
     if (job.background) {
       job.run();
-      outcome = Outcome::kInProgress;
+      rows.outcome = Outcome::kInProgress;
       continue;
     }
-    const auto row = std::find_if(rows.begin(), rows.end(), [&](const std::vector<Job>& known) {
-      return job.parent != nullptr && known.front().parent == job.parent;
-    });
-    if (row != rows.end()) {
-      row->push_back(std::move(job));
+    const auto row =
+        std::find_if(by_parent.begin(), by_parent.end(), [&](const std::vector<const Job*>& known) {
+          return job.parent != nullptr && known.front()->parent == job.parent;
+        });
+    if (row != by_parent.end()) {
+      row->push_back(&job);
     } else {
-      rows.emplace_back().push_back(std::move(job));
+      by_parent.push_back({&job});
     }
   }
-  std::vector<std::future<void>> waiting;
-  for (const std::vector<Job>& row : rows) {
+  for (const std::vector<const Job*>& row : by_parent) {
     // The last one runs in this thread, when it is waited for.
-    const bool last = &row == &rows.back();
-    waiting.push_back(std::async(last ? std::launch::deferred : std::launch::async, [&row] {
-      for (const Job& job : row) job.run();
+    const bool last = &row == &by_parent.back();
+    rows.waiting.push_back(std::async(last ? std::launch::deferred : std::launch::async, [row] {
+      for (const Job* job : row) job->run();
     }));
   }
-  for (auto job = waiting.rbegin(); job != waiting.rend(); ++job) job->wait();
-  for (auto& job : waiting) job.get();
-  return outcome;
+}
+
+void Group::finish_jobs(Rows& rows) {
+  for (auto row = rows.waiting.rbegin(); row != rows.waiting.rend(); ++row) row->wait();
+  for (auto& row : rows.waiting) row.get();
 }
 
 }  // namespace catenary

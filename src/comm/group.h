@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -38,8 +39,8 @@ class Group {
   void add(std::shared_ptr<Communicator> communicator, const OperationRequest& request);
   // `run` waits for other ranks (all jobs of a group run at the same time), or, in the background,
   // only starts what waits. Jobs of the same parent run one after the other, in the order of the
-  // calls, since they share its control plane. `cancel` is called instead if the group fails before
-  // jobs start.
+  // calls, since they share its control plane. `cancel` is called if the group fails before all
+  // jobs have started, also on those that have: it ends them.
   struct Job {
     std::function<void()> run;
     std::function<void()> cancel;
@@ -59,10 +60,16 @@ class Group {
     std::vector<Member> members;
     std::vector<Job> jobs;
   };
+  // Jobs under way, and whether some go on in the background. Its end waits for the others.
+  struct Rows {
+    std::vector<std::future<void>> waiting;
+    Outcome outcome = Outcome::kDone;
+  };
   Contents close();
   static void submit(const std::vector<Member>& members);
   static bool share_a_stream(const std::vector<Member>& members);
-  static Outcome run_jobs(std::vector<Job> jobs);
+  static void start_jobs(const std::vector<Job>& jobs, Rows& rows);
+  static void finish_jobs(Rows& rows);
 
   int depth_ = 0;
   std::optional<Error> first_error_;

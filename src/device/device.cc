@@ -57,7 +57,7 @@ class RetireTask final : public Task {
     device.executor().retire(device.forget(stream_));
     return Progress::kDone;
   }
-  void fail(const std::exception&) noexcept override {}
+  bool fail(const std::exception&) noexcept override { return true; }
 
  private:
   Stream& stream_;

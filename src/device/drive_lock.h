@@ -2,12 +2,15 @@
 //
 // A thread that finds it taken and is about to sleep asks to be told: unlock() then returns true
 // and whoever unlocks rings the device's doorbell. All operations are sequentially consistent,
-// because they pair with an announced sleeper and with the inbox: either the one who tries gets the
-// lock, or the one who holds it sees what the other published before trying.
+// because they pair with the inbox: either the one who tries gets the lock, or the one who holds it
+// sees what the other published before trying. unlock() is a full fence besides: whoever unlocks
+// has published what it did before it looks for those who sleep or wait for that.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+
+#include "src/base/fence.h"
 
 namespace catenary {
 
@@ -29,7 +32,11 @@ class DriveLock {
   }
 
   // True if somebody asked meanwhile.
-  bool unlock() noexcept { return state_.exchange(kFree) == kAsked; }
+  bool unlock() noexcept {
+    const bool asked = state_.exchange(kFree) == kAsked;
+    fence_after_rmw();
+    return asked;
+  }
 
  private:
   static constexpr std::uint32_t kFree = 0;

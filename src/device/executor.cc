@@ -19,18 +19,17 @@ Task::Progress poll_or_fail(Task& task) noexcept {
   try {
     return task.poll();
   } catch (const std::exception& error) {
-    task.fail(error);
-    return Task::Progress::kDone;
+    return task.fail(error) ? Task::Progress::kDone : Task::Progress::kNone;
   }
 }
 
+// False: it has failed for good.
 bool check_or_fail(Task& task) noexcept {
   try {
     task.check();
     return true;
   } catch (const std::exception& error) {
-    task.fail(error);
-    return false;
+    return !task.fail(error);
   }
 }
 

@@ -7,7 +7,8 @@
 //
 // Threads: any. Nothing here waits but drive_until. Owner: the device; an executor is never
 // destroyed, since its thread may run until the process ends. Failure: a task that throws is told
-// through fail() and counts as done. This is one of the two places in the library that catch.
+// through fail(), and counts as done when it agrees. This is one of the two places in the library
+// that catch.
 //
 // Who is responsible for work that is pending, so that none is forgotten: a thread inside
 // drive_until (a watcher), else the executor's thread, which is awake ("armed") whenever there is
@@ -121,7 +122,7 @@ class Executor {
   void drive_unwatched();
   bool drive_around();
   void arm_if_unwatched();
-  // Doorbell::ring() without its fence, for after unlock(), whose exchange is one.
+  // Doorbell::ring() without its fence, for after unlock(), which is one.
   void ring_after_unlock() noexcept {
     if (words_.sleepers.load() != 0) bell_.ring();
   }
@@ -130,23 +131,27 @@ class Executor {
   void sleep_until_rung(const Condition& condition, std::int64_t most_ns, std::int64_t blind_ns);
   std::uint64_t visits() const noexcept { return visits_.load(std::memory_order_relaxed); }
 
+  static constexpr std::size_t kApart = 128;  // processors fetch cache lines in pairs
+
   const int ordinal_;
   const int cores_;
+  std::atomic<int> ranks_{1};
   DoorbellWords words_;
   Doorbell bell_{words_, false};
-  DriveLock lock_;
 
+  // Threads of other devices look at these between their own polls, to see who needs help. What is
+  // written in every round lies apart from them, or each look would take the line away.
+  alignas(kApart) Counter queued_{0};  // tasks in streams; written under the lock
+  Counter inboxed_{0};                 // tasks in the inbox
+  std::atomic<int> watchers_{0};       // threads within drive_until
+
+  alignas(kApart) DriveLock lock_;
+  Counter visits_{0};  // rounds that other threads than the driver's drove, roughly
+  std::atomic<std::int64_t> checked_ns_{0};  // when heads were last checked
   // Under the drive lock.
   std::vector<Stream*> active_;                   // streams that have queued tasks
   std::vector<std::shared_ptr<Stream>> retired_;  // freed when the pass is over
   std::uint64_t next_order_ = 0;
-
-  Counter queued_{0};             // tasks in streams; written under the lock
-  Counter inboxed_{0};            // tasks in the inbox
-  Counter visits_{0};             // rounds that other threads than the driver's drove, roughly
-  std::atomic<int> watchers_{0};  // threads within drive_until
-  std::atomic<int> ranks_{1};
-  std::atomic<std::int64_t> checked_ns_{0};  // when heads were last checked
 
   // The sleeps going on, by number.
   std::mutex sleeps_mutex_;

@@ -18,7 +18,7 @@ class RecordTask final : public Task {
     point_->done.store(true, std::memory_order_release);
     return Progress::kDone;
   }
-  void fail(const std::exception&) noexcept override {}
+  bool fail(const std::exception&) noexcept override { return true; }
 
  private:
   const std::shared_ptr<EventPoint> point_;
@@ -30,7 +30,7 @@ class WaitTask final : public Task {
   Progress poll() override {
     return point_->done.load(std::memory_order_acquire) ? Progress::kDone : Progress::kNone;
   }
-  void fail(const std::exception&) noexcept override {}
+  bool fail(const std::exception&) noexcept override { return true; }
   // Whoever drives the device that records rings its doorbell after each thing done.
   std::span<Doorbell* const> doorbells() override { return {&bell_, 1}; }
 
@@ -51,9 +51,10 @@ class LaneTask : public Task, public Job {
     }
     return finished() ? Progress::kDone : Progress::kNone;
   }
-  void fail(const std::exception& error) noexcept override {
+  bool fail(const std::exception& error) noexcept override {
     CATENARY_WARN(
         format("device %d: an operation was dropped: %s", device_.ordinal(), error.what()));
+    return true;
   }
   std::span<Doorbell* const> doorbells() override { return {&bell_, 1}; }
 

@@ -3,7 +3,7 @@
 // Threads: poll(), check() and fail() are called by whoever drives the device, one thread at a time
 // (under the device's drive lock). Waiting: nothing waits. Owner: the stream, from enqueue until
 // the task is done; then it is recycled. Failure: poll() and check() may throw; the executor then
-// calls fail() and treats the task as done, so a stream always completes.
+// calls fail(), and treats the task as done once that agrees.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,10 @@ class Task {
   // the task can never finish (aborted, a peer died).
   virtual void check() {}
 
-  // poll() or check() threw, or the stream is being torn down. Never throws.
-  virtual void fail(const std::exception& error) noexcept = 0;
+  // poll() or check() threw. Never throws. False: what to make of that will show in a moment, and
+  // the task is polled until then, when it throws again. It may not put that off for long, since a
+  // stream always completes.
+  virtual bool fail(const std::exception& error) noexcept = 0;
 
   // What rings when poll() may get further. Empty: nothing does, poll again soon. Threads may still
   // sleep on one when the task is done; see Device::quiesce_doorbells().

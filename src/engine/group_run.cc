@@ -17,7 +17,7 @@ void GroupRun::add(const RunSpec& lane, Turn& turn, std::uint64_t ticket) {
 }
 
 Task::Progress GroupRun::poll() {
-  owner_->throw_if_failed();
+  if (!owner_->may_go_on()) return Progress::kNone;
   Progress progress = poll_members();
   if (progress == Progress::kNone) {
     owner_->poll_transports();
@@ -55,7 +55,9 @@ bool GroupRun::all_lanes_over(const Member& member) const {
   return std::none_of(first, last, is_open_lane);
 }
 
-void GroupRun::check() { owner_->check_peers(*this); }
+void GroupRun::check() {
+  if (owner_->may_go_on()) owner_->check_peers(*this);
+}
 
 const ScheduleRun* GroupRun::waiting_run() const {
   for (const Member& member : members_) {
@@ -72,7 +74,7 @@ const ScheduleRun* GroupRun::waiting_collective() const {
 }
 
 // The turns are not passed on: a failed communicator runs nothing more.
-void GroupRun::fail(const std::exception& error) noexcept { owner_->run_failed(error); }
+bool GroupRun::fail(const std::exception& error) noexcept { return owner_->run_failed(error); }
 
 void GroupRun::recycle() noexcept {
   const std::shared_ptr<RunOwner> owner = std::move(owner_);

@@ -33,8 +33,9 @@ struct Turn {
 // What a group run needs from the communicator whose operations it carries.
 class RunOwner {
  public:
-  // Throws the communicator's failure, if it has one. Cheap: at each poll.
-  virtual void throw_if_failed() = 0;
+  // Throws the communicator's failure, if it has one. False: it is failing, and until it knows why,
+  // in a moment, nothing of it goes on. Cheap: at each poll.
+  virtual bool may_go_on() = 0;
   // The slow look, on behalf of a run that does not get on: abort, peers' deaths and reports, and
   // peers that run something else.
   virtual void check_peers(const class GroupRun& run) = 0;
@@ -46,8 +47,9 @@ class RunOwner {
   virtual void begins(const Descriptor& descriptor) noexcept = 0;
   // A run was polled, and got on or not.
   virtual void polled(bool moved) noexcept = 0;
-  // A run threw: becomes the communicator's failure unless it already has one.
-  virtual void run_failed(const std::exception& error) noexcept = 0;
+  // A run threw: becomes the communicator's failure unless it already has one. False: once it is
+  // known why, which may_go_on() tells.
+  virtual bool run_failed(const std::exception& error) noexcept = 0;
   // The group run is over, well or not, and may be used again.
   virtual void run_over(class GroupRun& run) noexcept = 0;
 
@@ -67,7 +69,7 @@ class GroupRun final : public Task {
 
   Progress poll() override;
   void check() override;
-  void fail(const std::exception& error) noexcept override;
+  bool fail(const std::exception& error) noexcept override;
   std::span<Doorbell* const> doorbells() override { return owner_->doorbells(); }
   void recycle() noexcept override;
 

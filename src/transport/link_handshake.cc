@@ -1,9 +1,9 @@
 #include "src/transport/link_handshake.h"
 
+#include <cerrno>
 #include <cstring>
 
 #include "src/base/error.h"
-#include "src/bootstrap/stream_socket.h"
 
 namespace catenary {
 namespace {
@@ -18,14 +18,13 @@ ByteView as_view(const LinkIntroduction& introduction) {
 
 }  // namespace
 
-LinkHandshake::LinkHandshake(const Key& key, Side side) : key_(key), side_(side) {
-  fill_random(side == Side::kInitiator ? initiator_ : acceptor_);
-}
+LinkHandshake::LinkHandshake(const Key& key, Side side) : key_(key), side_(side) {}
 
 LinkHandshake LinkHandshake::initiate(const Key& key, const LinkIntroduction& introduction) {
   LinkHandshake handshake(key, Side::kInitiator);
   handshake.introduction_ = introduction;
   handshake.purpose_ = purpose_of(introduction);
+  handshake.initiator_ = sealed_nonce(key, handshake.purpose_);
   handshake.say(as_view(introduction));
   handshake.say(make_greeting(Side::kInitiator, handshake.initiator_));
   handshake.await(Awaited::kGreeting, sizeof(Greeting));
@@ -34,6 +33,7 @@ LinkHandshake LinkHandshake::initiate(const Key& key, const LinkIntroduction& in
 
 LinkHandshake LinkHandshake::accept(const Key& key, int self, int nranks) {
   LinkHandshake handshake(key, Side::kAcceptor);
+  fill_random(handshake.acceptor_);
   handshake.self_ = static_cast<std::uint32_t>(self);
   handshake.nranks_ = static_cast<std::uint32_t>(nranks);
   handshake.await(Awaited::kIntroduction, sizeof(LinkIntroduction) + sizeof(Greeting));
@@ -56,7 +56,7 @@ LinkHandshake::State LinkHandshake::flush(int fd) {
       case Transfer::State::kMoved: sent_ += transfer.bytes; break;
       case Transfer::State::kNotYet: return State::kBusy;
       case Transfer::State::kClosed:
-      case Transfer::State::kBroken: return fail(errno_text(transfer.error_number));
+      case Transfer::State::kBroken: return fail(transfer);
     }
   }
   return State::kDone;
@@ -69,8 +69,7 @@ LinkHandshake::State LinkHandshake::fill(int fd) {
       case Transfer::State::kMoved: received_ += transfer.bytes; break;
       case Transfer::State::kNotYet: return State::kBusy;
       case Transfer::State::kClosed:
-        return fail("it closed the connection: it does not hold our key, or is gone");
-      case Transfer::State::kBroken: return fail(errno_text(transfer.error_number));
+      case Transfer::State::kBroken: return fail(transfer);
     }
   }
   return State::kDone;
@@ -97,6 +96,10 @@ bool LinkHandshake::take_introduction() {
   }
   initiator_ = *nonce;
   purpose_ = purpose_of(introduction_);
+  if (!is_sealed(initiator_, key_, purpose_)) {
+    fail("it does not hold our key");
+    return false;
+  }
   say(make_greeting(Side::kAcceptor, acceptor_));
   await(Awaited::kProof, sizeof(Mac));
   return true;
@@ -135,6 +138,14 @@ void LinkHandshake::await(Awaited what, std::size_t bytes) {
   awaited_ = what;
   incoming_.assign(bytes, std::byte{0});
   received_ = 0;
+}
+
+LinkHandshake::State LinkHandshake::fail(const Transfer& transfer) {
+  const int error_number = transfer.error_number;
+  cut_ = transfer.state == Transfer::State::kClosed || error_number == ECONNRESET ||
+         error_number == EPIPE;
+  if (!cut_) return fail(errno_text(error_number));
+  return fail("it closed the connection: it does not hold our key, or is gone");
 }
 
 LinkHandshake::State LinkHandshake::fail(std::string why) {

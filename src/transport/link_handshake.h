@@ -6,14 +6,16 @@
 //     proof                         ------->
 //                                   <-------      proof
 //
-// What the sender says of itself is part of what both prove. Nothing waits: advance() does what the
-// socket allows. One thread at a time. Failure is a state, since whoever connects may be a
-// stranger.
+// What the sender says of itself is part of what both prove, and of the seal of its greeting, so
+// the receiver knows from the first message on for which link a holder of the key has come. Nothing
+// waits: advance() does what the socket allows. One thread at a time. Failure is a state, since
+// whoever connects may be a stranger.
 #pragma once
 
 #include <string>
 
 #include "src/bootstrap/handshake.h"
+#include "src/bootstrap/stream_socket.h"
 #include "src/transport/transport.h"
 
 namespace catenary {
@@ -35,9 +37,14 @@ class LinkHandshake {
   // `fd`: a non-blocking stream socket; it need not be connected yet.
   State advance(int fd);
 
+  // Whether the other side has introduced itself, with a seal. Always so for who connects.
+  bool is_introduced() const { return awaited_ != Awaited::kIntroduction; }
   const LinkIntroduction& introduction() const { return introduction_; }
   // After kFailed.
   const std::string& failure() const { return failure_; }
+  // The other side closed the connection before the end. It may do so to anybody when strangers
+  // press it, so another attempt is worth while.
+  bool was_cut() const { return cut_; }
 
  private:
   enum class Awaited { kIntroduction, kGreeting, kProof, kNothing };
@@ -52,6 +59,7 @@ class LinkHandshake {
   bool take_greeting();
   bool take_proof();
   Handshake handshake() const;
+  State fail(const Transfer& transfer);
   State fail(std::string why);
 
   Key key_;
@@ -68,6 +76,7 @@ class LinkHandshake {
   Bytes incoming_;
   std::size_t received_ = 0;
   std::string failure_;
+  bool cut_ = false;
 };
 
 }  // namespace catenary

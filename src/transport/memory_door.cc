@@ -187,7 +187,7 @@ class Handout {
     const Received received = receive_message(visitor.socket.get(), greeting);
     if (received != Received::kMessage) return received == Received::kNotYet;
     const std::optional<Nonce> nonce = parse_greeting(Side::kInitiator, greeting);
-    if (!nonce) return false;
+    if (!nonce || !is_sealed(*nonce, pact_.key, kPurpose)) return false;
     visitor.handshake = {pact_.key, kPurpose, *nonce, {}};
     fill_random(visitor.handshake.acceptor);
     visitor.awaited = Visitor::Awaited::kClaim;
@@ -293,8 +293,7 @@ FetchedMemory fetch_memory(const DoorName& name, int member, const DoorPact& pac
   if (!is_our_user(socket)) {
     throw_error(ErrorCode::kRemote, "%s: it runs as another user", kWhat);
   }
-  Handshake handshake = {pact.key, kPurpose, {}, {}};
-  fill_random(handshake.initiator);
+  Handshake handshake = {pact.key, kPurpose, sealed_nonce(pact.key, kPurpose), {}};
   Greeting greeting;
   // A failed send means that the host has closed, which the next receive tells in words.
   send_message(socket, make_greeting(Side::kInitiator, handshake.initiator));

@@ -9,16 +9,17 @@
 
 #include "src/base/error.h"
 #include "src/base/log.h"
-#include "src/base/scope_exit.h"
 #include "src/bootstrap/socket_interface.h"
 #include "src/bootstrap/tcp.h"
 
 namespace catenary {
 namespace {
 
-constexpr std::size_t kMostGuests = 256;
-// When the room is full, who has not proven itself for this long makes way.
-constexpr std::int64_t kPatience_ns = 5'000'000'000;
+// Few, so that those who have come get a word in before more come.
+constexpr int kAcceptsAtOnce = 16;
+// How long a receiver may cut our connections before that is an error.
+constexpr std::int64_t kRefusalPatienceMs = 2000;
+constexpr int kLongestPauseMs = 50;
 
 std::size_t link_index(int peer, std::uint32_t channel) {
   return static_cast<std::size_t>(peer) * kChannelCount + channel;
@@ -66,7 +67,7 @@ SocketListener open_listener(const Config& config) {
   return listener;
 }
 
-SocketHub::SocketHub(UniqueFd listener, const TransportContext& context,
+SocketHub::SocketHub(UnsharedFd listener, const TransportContext& context,
                      std::vector<SocketAddress> peers)
     : listener_(std::move(listener)),
       context_(context),
@@ -78,18 +79,22 @@ std::unique_ptr<SendLink> SocketHub::connect(const LinkSpec& spec) {
                                          static_cast<std::uint32_t>(spec.peer),
                                          static_cast<std::uint32_t>(spec.channel)};
   const std::lock_guard lock(mutex_);
-  const auto [entry, is_new] = outgoing_.try_emplace(
-      link_index(spec), Outgoing{std::make_shared<SocketSender>(shape_, spec.peer), UniqueFd(),
-                                 LinkHandshake::initiate(context_.key, introduction)});
+  const auto [entry, is_new] = outgoing_.try_emplace(link_index(spec));
   if (!is_new) {
     throw_error(ErrorCode::kInternal, "channel %u of the link to rank %d was made before",
                 introduction.channel, spec.peer);
   }
-  // A link that could not be dialled was not made, and may be tried again.
-  ScopeExit forget([&, at = entry] { outgoing_.erase(at); });
-  dial(entry->second, peers_[introduction.to]);
-  forget.release();
-  return std::make_unique<SocketSendLink>(entry->second.sender);
+  Outgoing& outgoing = entry->second;
+  outgoing.sender = std::make_shared<SocketSender>(shape_, spec.peer);
+  outgoing.introduction = introduction;
+  if (const std::string failure = dial(outgoing); !failure.empty()) {
+    // A link that could not be dialled was not made, and may be tried again.
+    outgoing_.erase(entry);
+    throw_error(ErrorCode::kSystem, "cannot connect to rank %d: %s", spec.peer, failure.c_str());
+  }
+  // The introduction is usually taken at once: who has come with it is no stranger.
+  serve(outgoing);
+  return std::make_unique<SocketSendLink>(outgoing.sender);
 }
 
 std::unique_ptr<RecvLink> SocketHub::listen(const LinkSpec& spec) {
@@ -110,75 +115,129 @@ std::unique_ptr<RecvLink> SocketHub::listen(const LinkSpec& spec) {
 
 void SocketHub::poll() {
   const std::lock_guard lock(mutex_);
-  serve_outgoing();
+  for (auto& [index, outgoing] : outgoing_) serve(outgoing);
   // Who is not awaited can stand in the queue of the kernel.
-  if (awaited_ == 0) return;
-  accept_guests();
-  serve_guests();
+  if (awaited_ > 0 || !guests_.empty()) serve_guests();
 }
 
-void SocketHub::dial(Outgoing& outgoing, const SocketAddress& address) {
+std::string SocketHub::dial(Outgoing& outgoing) const {
+  const SocketAddress& address = peers_[outgoing.introduction.to];
   outgoing.socket =
       UniqueFd(::socket(address.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!outgoing.socket) throw_system_error("cannot make a TCP socket", errno);
+  if (!outgoing.socket) return "cannot make a TCP socket: " + errno_text(errno);
   send_without_delay(outgoing.socket.get());
   const SocketAddress::Raw raw = address.raw();
   if (::connect(outgoing.socket.get(), raw.get(), raw.bytes) != 0 && errno != EINPROGRESS &&
       errno != EINTR) {
-    throw_system_error("cannot connect to " + address.text(), errno);
+    return "connecting to " + address.text() + ": " + errno_text(errno);
   }
+  outgoing.handshake = LinkHandshake::initiate(context_.key, outgoing.introduction);
+  return "";
 }
 
-void SocketHub::serve_outgoing() {
-  for (auto& [index, outgoing] : outgoing_) {
-    if (outgoing.is_dialing) {
-      const LinkHandshake::State state = outgoing.handshake.advance(outgoing.socket.get());
-      if (state == LinkHandshake::State::kBusy) continue;
-      outgoing.is_dialing = false;
-      if (state == LinkHandshake::State::kDone) {
+void SocketHub::serve(Outgoing& outgoing) const {
+  if (outgoing.is_dialing) {
+    if (!outgoing.handshake) return try_again(outgoing);
+    switch (outgoing.handshake->advance(outgoing.socket.get())) {
+      case LinkHandshake::State::kBusy: return;
+      case LinkHandshake::State::kDone:
+        outgoing.is_dialing = false;
         outgoing.sender->connected(std::move(outgoing.socket));
-      } else {
-        const std::uint32_t peer = outgoing.handshake.introduction().to;
-        outgoing.sender->failed("connecting to " + peers_[peer].text() + ": " +
-                                outgoing.handshake.failure());
-      }
+        break;
+      case LinkHandshake::State::kFailed:
+        if (!outgoing.give_up) outgoing.give_up = Deadline::after_ms(kRefusalPatienceMs);
+        if (!outgoing.handshake->was_cut() || outgoing.give_up->passed()) {
+          outgoing.is_dialing = false;
+          outgoing.sender->failed("connecting to " + peers_[outgoing.introduction.to].text() +
+                                  ": " + outgoing.handshake->failure());
+        }
+        outgoing.handshake.reset();
+        outgoing.pause = Deadline::after_ms(outgoing.pause_ms);
+        outgoing.pause_ms = std::min(2 * outgoing.pause_ms, kLongestPauseMs);
+        return;
     }
-    outgoing.sender->pump();
+    outgoing.handshake.reset();
   }
+  outgoing.sender->pump();
 }
 
-// Makes room. Not done without need: a peer that is busy elsewhere may take its time.
-void SocketHub::drop_old_guests() {
-  const std::int64_t before = now_ns() - kPatience_ns;
-  std::erase_if(guests_, [&](const Guest& guest) { return guest.since_ns < before; });
+void SocketHub::try_again(Outgoing& outgoing) const {
+  if (!outgoing.pause.passed()) return;
+  const std::string failure = dial(outgoing);
+  if (failure.empty()) return;
+  outgoing.is_dialing = false;
+  outgoing.sender->failed(failure);
+}
+
+// One system call tells who has said something, and whether somebody has come.
+void SocketHub::serve_guests() {
+  guest_fds_.assign(1, {awaited_ > 0 ? listener_.get() : -1, POLLIN, 0});
+  for (const Guest& guest : guests_) guest_fds_.push_back({guest.socket.get(), POLLIN, 0});
+  if (::poll(guest_fds_.data(), guest_fds_.size(), 0) > 0) {
+    for (std::size_t i = 0; i < guests_.size(); ++i) {
+      Guest& guest = guests_[i];
+      if (guest.socket && guest_fds_[i + 1].revents != 0 && !attend(guest)) guest.socket.reset();
+    }
+  }
+  const bool someone_knocks = guest_fds_[0].revents != 0;
+  guest_fds_.clear();
+  std::erase_if(guests_, [](const Guest& guest) {
+    return !guest.socket || (guest.is_stranger() && guest.deadline.passed());
+  });
+  if (someone_knocks) accept_guests();
 }
 
 void SocketHub::accept_guests() {
-  if (guests_.size() >= kMostGuests) drop_old_guests();
-  while (guests_.size() < kMostGuests) {
+  for (int i = 0; i < kAcceptsAtOnce; ++i) {
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
       // Out of descriptors: the connection stays in the queue, and the next poll tries again.
-      if (errno == EMFILE || errno == ENFILE) drop_old_guests();
+      if (errno == EMFILE || errno == ENFILE) make_room();
       return;
     }
-    guests_.push_back({std::move(socket),
-                       LinkHandshake::accept(context_.key, context_.rank, context_.nranks),
-                       now_ns()});
+    Guest guest = {std::move(socket),
+                   LinkHandshake::accept(context_.key, context_.rank, context_.nranks),
+                   Deadline::after_ms(kStrangerPatienceMs)};
+    if (!attend(guest)) continue;
+    const auto strangers = std::ranges::count_if(guests_, &Guest::is_stranger);
+    if (guest.is_stranger() && strangers >= static_cast<std::ptrdiff_t>(kMostStrangers)) {
+      make_room();
+    }
+    guests_.push_back(std::move(guest));
   }
 }
 
-void SocketHub::serve_guests() {
-  std::erase_if(guests_, [this](Guest& guest) {
-    switch (guest.handshake.advance(guest.socket.get())) {
-      case LinkHandshake::State::kBusy: return false;
-      case LinkHandshake::State::kDone: seat(guest); return true;
-      case LinkHandshake::State::kFailed:
-        log_info(Subsystem::kNet, -1, "A connection was dropped: " + guest.handshake.failure());
-        return true;
+// The oldest of those who have not introduced themselves goes.
+void SocketHub::make_room() {
+  const auto oldest = std::ranges::find_if(guests_, &Guest::is_stranger);
+  if (oldest != guests_.end()) guests_.erase(oldest);
+}
+
+// Does what the guest's bytes ask for. False: it is a guest no more.
+bool SocketHub::attend(Guest& guest) {
+  const bool was_stranger = guest.is_stranger();
+  const LinkHandshake::State state = guest.handshake.advance(guest.socket.get());
+  if (was_stranger && !guest.is_stranger()) forget_double(guest);
+  switch (state) {
+    case LinkHandshake::State::kBusy: return true;
+    case LinkHandshake::State::kDone: seat(guest); return false;
+    case LinkHandshake::State::kFailed:
+      log_info(Subsystem::kNet, -1, "A connection was dropped: " + guest.handshake.failure());
+      return false;
+  }
+  return false;
+}
+
+// A sender that connects once more has given up its last attempt, of which we need not have heard.
+void SocketHub::forget_double(const Guest& newer) {
+  const LinkIntroduction& link = newer.handshake.introduction();
+  for (Guest& guest : guests_) {
+    const LinkIntroduction& other = guest.handshake.introduction();
+    if (&guest != &newer && !guest.is_stranger() && other.from == link.from &&
+        other.channel == link.channel) {
+      guest.socket.reset();
     }
-    return true;
-  });
+  }
 }
 
 void SocketHub::seat(Guest& guest) {

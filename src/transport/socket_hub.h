@@ -1,8 +1,10 @@
 // SocketHub: one rank's links over TCP: dials for those that send, accepts for those that receive.
 //
 // Every link has a connection of its own, made by its sender without waiting for the receiver, and
-// begun with the proof of the communicator's key (link_handshake.h). Strangers who connect are read
-// for no more than a greeting and a proof, hold nothing up, and are dropped.
+// begun with the proof of the communicator's key (link_handshake.h). Who connects is a guest. One
+// that has not introduced itself with the seal of a holder of the key is a stranger, and dropped
+// soon, or at once when too many others come. A sender that was dropped all the same, in a crowd,
+// tries again. Holders are dropped for nobody: there is one a link.
 //
 // Threads: poll() from one thread at a time, links from others, connect() and listen() from any.
 // Nothing waits. Owner: links share their state with the hub, which goes on sending what a link
@@ -10,12 +12,18 @@
 // same link twice throws kInternal; a connection's failure is thrown by its link.
 #pragma once
 
+#include <poll.h>
+
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "src/base/clock.h"
 #include "src/bootstrap/socket_address.h"
+#include "src/bootstrap/unshared_fd.h"
 #include "src/transport/link_handshake.h"
 #include "src/transport/socket_link.h"
 
@@ -24,14 +32,14 @@ namespace catenary {
 // The address to listen on, with a port of its own; config: NCCL_SOCKET_IFNAME, NCCL_SOCKET_FAMILY.
 struct SocketListener {
   SocketAddress address;
-  UniqueFd socket;
+  UnsharedFd socket;
 };
 SocketListener open_listener(const Config& config);
 
 class SocketHub {
  public:
   // `peers`: where each rank listens. The context's key serves as it is: derive it first.
-  SocketHub(UniqueFd listener, const TransportContext& context, std::vector<SocketAddress> peers);
+  SocketHub(UnsharedFd listener, const TransportContext& context, std::vector<SocketAddress> peers);
 
   std::unique_ptr<SendLink> connect(const LinkSpec& spec);
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec);
@@ -40,14 +48,19 @@ class SocketHub {
  private:
   struct Outgoing {
     std::shared_ptr<SocketSender> sender;
-    UniqueFd socket;  // until the handshake is done
-    LinkHandshake handshake;
+    LinkIntroduction introduction;
+    std::optional<LinkHandshake> handshake;  // between two attempts and after the last: none
+    UniqueFd socket;                         // until the handshake is done
     bool is_dialing = true;
+    std::optional<Deadline> give_up;  // from the first time that the connection was cut
+    Deadline pause = Deadline::never();
+    int pause_ms = 1;
   };
   struct Guest {
     UniqueFd socket;
     LinkHandshake handshake;
-    std::int64_t since_ns;
+    Deadline deadline;  // for a stranger
+    bool is_stranger() const { return !handshake.is_introduced(); }
   };
   struct Incoming {
     std::shared_ptr<SocketReceiver> receiver;  // null until listen()
@@ -55,14 +68,18 @@ class SocketHub {
     bool has_come = false;
   };
 
-  static void dial(Outgoing& outgoing, const SocketAddress& address);
-  void serve_outgoing();
-  void accept_guests();
-  void drop_old_guests();
+  // Why it could not; empty if the connection is on its way.
+  std::string dial(Outgoing& outgoing) const;
+  void serve(Outgoing& outgoing) const;
+  void try_again(Outgoing& outgoing) const;
   void serve_guests();
+  void accept_guests();
+  void make_room();
+  bool attend(Guest& guest);
+  void forget_double(const Guest& newer);
   void seat(Guest& guest);
 
-  const UniqueFd listener_;
+  const UnsharedFd listener_;
   const TransportContext context_;
   const SlotRingShape shape_;
   const std::vector<SocketAddress> peers_;
@@ -70,8 +87,9 @@ class SocketHub {
   // Guarded by mutex_.
   std::map<std::size_t, Outgoing> outgoing_;  // by peer and channel
   std::map<std::size_t, Incoming> incoming_;
-  std::vector<Guest> guests_;
-  std::size_t awaited_ = 0;  // receivers without a connection
+  std::vector<Guest> guests_;      // oldest first
+  std::vector<pollfd> guest_fds_;  // the listener's, and theirs; empty but in serve_guests()
+  std::size_t awaited_ = 0;        // receivers without a connection
 };
 
 }  // namespace catenary

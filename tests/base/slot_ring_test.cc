@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "src/base/doorbell.h"
+
 namespace catenary {
 namespace {
 
@@ -187,6 +189,45 @@ TEST(SlotRing, sequence_numbers_wrap) {
     // The slot of the first message must be the same on both sides of the wrap, which holds for
     // any count of slots, because each side counts slots and messages apart.
     stream(memory.get(), shape, 1000, before);
+  }
+}
+
+// Tries until it is done once, and sleeps between without a limit: a lost ring hangs the test.
+template <typename Try>
+void sleep_until_done(Doorbell& bell, const Try& try_it) {
+  for (bool done = false; !done;) {
+    const Doorbell::Ticket ticket{&bell, bell.announce()};
+    done = try_it();
+    if (!done) Doorbell::wait_any({&ticket, 1}, -1);
+    bell.retract();
+  }
+}
+
+TEST(SlotRing, sides_that_sleep_for_each_other_are_always_woken) {
+  constexpr std::uint64_t kMessages = 200'000;
+  for (const std::uint32_t slots : {2u, 3u}) {
+    const SlotRingShape shape{slots, 64};
+    const RingMemory memory(shape);
+    DoorbellWords words[2];
+    Doorbell for_room(words[0], false);
+    Doorbell for_messages(words[1], false);
+    std::thread sending([&] {
+      SlotProducer producer(memory.get(), shape);
+      for (std::uint64_t i = 0; i < kMessages; ++i) {
+        sleep_until_done(for_room, [&] { return send(producer, 8, i); });
+        for_messages.ring();
+      }
+    });
+    SlotConsumer consumer(memory.get(), shape);
+    std::uint64_t wrong = 0;
+    for (std::uint64_t i = 0; i < kMessages; ++i) {
+      sleep_until_done(for_messages, [&] { return !consumer.try_peek().empty(); });
+      if (!holds(consumer.try_peek(), i)) ++wrong;
+      consumer.release();
+      for_room.ring();
+    }
+    sending.join();
+    EXPECT_EQ(wrong, 0u);
   }
 }
 

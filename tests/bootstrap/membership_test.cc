@@ -113,7 +113,7 @@ TEST(Join, another_version_of_the_library_is_an_error_for_everyone) {
   const auto errors = run_ranks(2, [&](int rank) {
     if (rank == 0) Membership(id, 0, 2, within_ms(5000), config);
     Connection connection = connect_once(rendezvous.root, within_ms(1000));
-    UnsharedFd fd(std::move(connection.fd));
+    UnsharedFd fd = std::move(connection.fd);
     const Key key =
         prove_both(fd.get(), rendezvous.secret, Side::kInitiator, kControlPurpose, within_ms(1000));
     RootLine line(ControlChannel(std::move(fd), key, Side::kInitiator),

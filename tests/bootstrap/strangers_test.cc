@@ -16,7 +16,7 @@
 namespace catenary {
 namespace {
 
-UniqueFd call(const UniqueId& id) {
+UnsharedFd call(const UniqueId& id) {
   Connection connection = connect_once(decode_unique_id(id).root, within_ms(2000));
   EXPECT_TRUE(connection.fd) << errno_text(connection.error_number);
   return std::move(connection.fd);
@@ -58,7 +58,7 @@ TEST(Stranger, who_talks_garbage_hears_nothing) {
       "ctnry-A1 the greeting of the other side, and then some more of it",
   };
   for (const std::string_view text : garbage) {
-    const UniqueFd fd = call(id);
+    const UnsharedFd fd = call(id);
     send_all(fd.get(), bytes_of(text), within_ms(1000), "test");
     const auto heard = heard_until_closed(fd.get(), 1000);
     ASSERT_TRUE(heard.has_value()) << "still open";
@@ -67,24 +67,43 @@ TEST(Stranger, who_talks_garbage_hears_nothing) {
   expect_four_ranks_join(id, config, 1000);
 }
 
-TEST(Stranger, who_greets_but_cannot_prove_hears_nothing_that_depends_on_the_secret) {
-  const Config config = loopback();
-  const UniqueId id = create_unique_id(config);
-  const UniqueFd fd = call(id);
-  send_all(fd.get(), make_greeting(Side::kInitiator, random_key()), within_ms(1000), "test");
-  send_all(fd.get(), random_key(), within_ms(1000), "test");
+// What the root answers to a greeting that is followed by a proof.
+std::size_t heard_after(const UniqueId& id, const Greeting& greeting, const Mac& proof) {
+  const UnsharedFd fd = call(id);
+  send_all(fd.get(), greeting, within_ms(1000), "test");
+  try_send(fd.get(), proof);  // the connection may be closed by now
   const auto heard = heard_until_closed(fd.get(), 1000);
-  ASSERT_TRUE(heard.has_value()) << "still open";
-  EXPECT_EQ(heard->size(), sizeof(Greeting));
+  EXPECT_TRUE(heard.has_value()) << "still open";
+  return heard.value_or(Bytes{}).size();
+}
+
+TEST(Stranger, who_greets_without_the_seal_of_a_holder_hears_nothing) {
+  const UniqueId id = create_unique_id(loopback());
+  for (const Key& key : {random_key(), random_key()}) {
+    const Greeting sealed_otherwise =
+        make_greeting(Side::kInitiator, sealed_nonce(key, kControlPurpose));
+    EXPECT_EQ(heard_after(id, sealed_otherwise, key), 0u);
+    EXPECT_EQ(heard_after(id, make_greeting(Side::kInitiator, key), key), 0u);
+  }
+}
+
+// Who listens on the way can repeat a greeting: that gives neither a proof nor a place.
+TEST(Stranger, who_repeats_a_greeting_hears_nothing_that_depends_on_the_secret) {
+  const UniqueId id = create_unique_id(loopback());
+  const Key secret = decode_unique_id(id).secret;
+  const Greeting greeting = make_greeting(Side::kInitiator, sealed_nonce(secret, kControlPurpose));
+  EXPECT_EQ(heard_after(id, greeting, random_key()), sizeof(Greeting));
+  EXPECT_LE(heard_after(id, greeting, random_key()), sizeof(Greeting));
+  expect_four_ranks_join(id, loopback(), 1000);
 }
 
 TEST(Stranger, who_says_nothing_is_dropped_after_two_seconds) {
   const Config config = loopback();
   const UniqueId id = create_unique_id(config);
-  const UniqueFd silent = call(id);
-  const UniqueFd slow = call(id);
+  const UnsharedFd silent = call(id);
+  const UnsharedFd slow = call(id);
   send_all(slow.get(), bytes_of("ctnry"), within_ms(1000), "test");
-  const UniqueFd half_closed = call(id);
+  const UnsharedFd half_closed = call(id);
   ::shutdown(half_closed.get(), SHUT_WR);
   const std::int64_t begin = now_ns();
   expect_four_ranks_join(id, config, 1000);
@@ -103,7 +122,7 @@ TEST(Stranger, a_flood_of_them_does_not_keep_the_ranks_out) {
   std::atomic<bool> stop = false;
   std::atomic<int> calls = 0;
   std::thread flood([&] {
-    std::deque<UniqueFd> open;
+    std::deque<UnsharedFd> open;
     const SocketAddress root = decode_unique_id(id).root;
     while (!stop.load()) {
       Connection connection = connect_once(root, within_ms(1000));
@@ -117,6 +136,39 @@ TEST(Stranger, a_flood_of_them_does_not_keep_the_ranks_out) {
   expect_four_ranks_join(id, config, 4000);
   stop.store(true);
   flood.join();
+}
+
+// Many ranks that connect at once, each slow to prove itself, and strangers who come after them.
+TEST(Stranger, never_takes_the_place_of_a_holder) {
+  const UniqueId id = create_unique_id(loopback());
+  const Key secret = decode_unique_id(id).secret;
+  struct Holder {
+    UnsharedFd fd;
+    Handshake handshake;
+  };
+  std::vector<Holder> holders;
+  for (int i = 0; i < 300; ++i) {
+    Holder holder = {call(id),
+                     {secret, kControlPurpose, sealed_nonce(secret, kControlPurpose), {}}};
+    send_all(holder.fd.get(), make_greeting(Side::kInitiator, holder.handshake.initiator),
+             within_ms(1000), "test");
+    Greeting answer;
+    receive_all(holder.fd.get(), answer, within_ms(2000), "test");
+    holder.handshake.acceptor = *parse_greeting(Side::kAcceptor, answer);
+    holders.push_back(std::move(holder));
+  }
+  std::deque<UnsharedFd> strangers;
+  for (int i = 0; i < 2 * static_cast<int>(kMostStrangers); ++i) {
+    strangers.push_back(call(id));
+    if (i % 2 == 0) try_send(strangers.back().get(), bytes_of("noise"));
+  }
+  EXPECT_TRUE(heard_until_closed(strangers.front().get(), 1500).has_value()) << "not crowded out";
+  for (const Holder& holder : holders) {
+    send_all(holder.fd.get(), holder.handshake.proof(Side::kInitiator), within_ms(1000), "test");
+    Mac proof;
+    ASSERT_NO_THROW(receive_all(holder.fd.get(), proof, within_ms(2000), "test"));
+    EXPECT_TRUE(equal_secrets(proof, holder.handshake.proof(Side::kAcceptor)));
+  }
 }
 
 TEST(Stranger, with_another_secret_is_refused_and_the_others_go_on) {
@@ -138,12 +190,12 @@ TEST(Impostor, at_the_roots_address_is_refused_by_the_ranks) {
   Config config = loopback();
   config.comm_id = free_address();
   SocketAddress address = SocketAddress::resolve(config.comm_id, AF_INET);
-  const UniqueFd listener = listen_on(address);
+  const UnsharedFd listener = listen_on(address);
   std::atomic<bool> stop = false;
   std::thread impostor([&] {
     while (!stop.load()) {
       wait_slice(listener.get(), POLLIN, within_ms(20), 20);
-      const UniqueFd fd(::accept(listener.get(), nullptr, nullptr));
+      const UnsharedFd fd = accept_next(listener.get());
       if (!fd) continue;
       std::array<std::byte, 72> bytes;
       wait_slice(fd.get(), POLLIN, within_ms(100));
@@ -165,14 +217,15 @@ TEST(Impostor, at_the_roots_address_is_refused_by_the_ranks) {
 
 // A connection that has proven to hold the secret, but not yet joined.
 ControlChannel proven(const UniqueId& id) {
-  UnsharedFd fd(call(id));
+  UnsharedFd fd = call(id);
   const Key key = prove_both(fd.get(), decode_unique_id(id).secret, Side::kInitiator,
                              kControlPurpose, within_ms(2000));
   return ControlChannel(std::move(fd), key, Side::kInitiator);
 }
 
 TEST(Misbehaviour, of_the_proven_ends_their_connection) {
-  const Config config = loopback();
+  Config config = loopback();
+  config.init_timeout_s = 1;  // so long the root waits for a proven rank to join
   const UniqueId id = create_unique_id(config);
   {
     ControlChannel senseless = proven(id);

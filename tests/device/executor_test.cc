@@ -166,6 +166,27 @@ TEST(Executor, sleeps_until_the_doorbell_of_a_task_rings) {
   device.quiesce_doorbells();
 }
 
+TEST(Executor, goes_on_with_others_while_a_failing_task_finds_out_why) {
+  Device& device = fresh_device();
+  Stream& failing = device.create_stream(true);
+  Stream& other = device.create_stream(true);
+  std::atomic<bool> other_is_done{false};
+  std::atomic<int> polls{0};
+  auto* task = new TestTask([&]() -> Task::Progress {
+    // Lost, then nothing to tell until the other one is done, then lost for good.
+    if (polls++ > 0 && !other_is_done) return Task::Progress::kNone;
+    throw std::runtime_error("lost");
+  });
+  task->failures_until_over = 2;
+  failing.enqueue(TaskPtr(task));
+  EXPECT_FALSE(failing.idle());
+  other.enqueue(task_of([&] { other_is_done = true; }));
+  other.synchronize();
+  failing.synchronize();
+  EXPECT_TRUE(other_is_done);
+  EXPECT_GE(polls, 2);
+}
+
 TEST(Executor, checks_a_stuck_task_about_once_a_millisecond) {
   Device& device = fresh_device();
   std::atomic<int> checks{0};

@@ -98,7 +98,7 @@ TEST(Stream, returns_a_task_to_its_pool_before_it_counts_as_done) {
     bool* back;
     explicit Pooled(bool* b) : back(b) {}
     Progress poll() override { return Progress::kDone; }
-    void fail(const std::exception&) noexcept override {}
+    bool fail(const std::exception&) noexcept override { return true; }
     void recycle() noexcept override { *back = true; }
   };
   bool back = false;

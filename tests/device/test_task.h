@@ -17,8 +17,9 @@ class TestTask final : public Task {
   void check() override {
     if (on_check) on_check();
   }
-  void fail(const std::exception& error) noexcept override {
+  bool fail(const std::exception& error) noexcept override {
     if (on_fail) on_fail(error.what());
+    return ++failures_ >= failures_until_over;
   }
   std::span<Doorbell* const> doorbells() override {
     return {&bell_, bell_ != nullptr ? std::size_t{1} : std::size_t{0}};
@@ -26,8 +27,10 @@ class TestTask final : public Task {
 
   std::function<void()> on_check;
   std::function<void(const std::string&)> on_fail;
+  int failures_until_over = 1;
 
  private:
+  int failures_ = 0;
   std::function<Progress()> body_;
   Doorbell* bell_;
 };

@@ -27,8 +27,9 @@ class Log : public ::testing::Test {
   ~Log() override { std::filesystem::remove_all(folder_); }
 
   // Makes and destroys a communicator, and provokes one warning; returns what that logged.
-  std::string run(const char* level, const char* subsystems) {
+  std::string run(const char* level, const char* subsystems, const std::string& conf_file = "") {
     Processes ranks(1, [&](int, Board&) {
+      ::setenv("NCCL_CONF_FILE", conf_file.c_str(), 1);
       ::setenv("NCCL_DEBUG", level, 1);
       ::setenv("NCCL_DEBUG_FILE", (folder_ / "log.%h.%p").c_str(), 1);
       ::setenv("CATENARY_SLOTS", "many", 1);
@@ -124,6 +125,23 @@ TEST_F(Log, names_a_value_that_is_no_good_whatever_its_level) {
   run("NONE", nullptr);
   EXPECT_TRUE(contains(standard_error_, "CATENARY_SLOTS=many is not a number")) << standard_error_;
   EXPECT_EQ(files_, 0);
+}
+
+TEST_F(Log, names_a_configuration_file_that_cannot_be_read) {
+  for (const std::string& path : {std::string("/no/such/file"), folder_.string()}) {
+    run("NONE", nullptr, path);
+    EXPECT_TRUE(contains(standard_error_, "NCCL_CONF_FILE=" + path + " cannot be read"))
+        << standard_error_;
+  }
+}
+
+TEST_F(Log, does_not_name_configuration_files_that_can_be_read_or_that_nobody_asked_for) {
+  const std::string path = folder_ / "empty.conf";
+  std::ofstream(path).flush();
+  for (const std::string& named : {path, std::string()}) {
+    run("NONE", nullptr, named);
+    EXPECT_FALSE(contains(standard_error_, "cannot be read")) << standard_error_;
+  }
 }
 
 TEST_F(Log, names_the_version) {

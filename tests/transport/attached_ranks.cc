@@ -1,6 +1,7 @@
 #include "tests/transport/attached_ranks.h"
 
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <thread>
 
 #include "src/base/error.h"
+#include "src/bootstrap/unshared_fd.h"
 
 namespace catenary::test {
 
@@ -240,6 +242,8 @@ void run_ranks(const Variant& variant, int nranks, const RankBody& body) {
   const SharedBlock block;
   block->key = random_test_key();
   block->config.socket_ifname = "=lo";
+  // The first of these makes what the process then keeps for good, which is no leak.
+  UnsharedFd::made_by([] { return ::eventfd(0, EFD_CLOEXEC); });
   if (variant.run_as == RunAs::kThreads) {
     run_threads(*block, variant, nranks, body);
   } else {

@@ -1,12 +1,18 @@
 // What is special about TCP: strangers at the port, keys, and connections that break.
+#include "src/bootstrap/tcp.h"
+
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <thread>
 
 #include "src/base/error.h"
+#include "src/bootstrap/stream_socket.h"
+#include "src/transport/socket_hub.h"
 #include "tests/transport/attached_ranks.h"
 #include "transports/tcp/address.h"
 #include "transports/tcp/transport.h"
@@ -110,6 +116,134 @@ TEST(Tcp, strangers_at_the_port_harm_nobody) {
   ByteView view;
   ASSERT_TRUE(poll_until(ranks, [&] { return !(view = recv->try_peek()).empty(); }));
   EXPECT_NO_THROW(check(view, 4096, 1));
+}
+
+// Sends one message from rank 1 to rank 0 over a new link.
+void expect_a_link(const Ranks& ranks) {
+  const auto recv = ranks[0]->listen({1, Channel::kCollective});
+  const auto send = ranks[1]->connect({0, Channel::kCollective});
+  fill(send->try_acquire(100), 1);
+  send->commit(100);
+  ByteView view;
+  ASSERT_TRUE(poll_until(ranks, [&] { return !(view = recv->try_peek()).empty(); }));
+  EXPECT_NO_THROW(check(view, 100, 1));
+}
+
+bool is_closed(const UniqueFd& socket) {
+  std::byte byte{};
+  return try_receive(socket.get(), ByteSpan(&byte, 1)).state != Transfer::State::kNotYet;
+}
+
+TEST(Tcp, a_crowd_that_waits_at_the_port_does_not_keep_a_rank_out) {
+  const auto key = random_test_key();
+  Ranks ranks;
+  for (int rank = 0; rank < 2; ++rank) ranks.push_back(make_rank(rank, key));
+  const std::vector<Bytes> addresses = {ranks[0]->address(), ranks[1]->address()};
+  attach_all(ranks, addresses);
+  std::vector<UniqueFd> crowd;
+  for (int i = 0; i < 700; ++i) crowd.push_back(connect_as_stranger(addresses[0]));
+  std::atomic<bool> stop = false;
+  std::atomic<int> calls = 0;
+  std::thread flood([&] {
+    std::array<UniqueFd, 50> passing;
+    while (!stop.load()) {
+      UniqueFd& socket = passing[static_cast<std::size_t>(calls.load()) % passing.size()];
+      socket = connect_as_stranger(addresses[0]);
+      if (calls.fetch_add(1) % 3 == 0) say(socket, Bytes(300, std::byte{0xa5}));
+    }
+  });
+  while (calls.load() < 50) std::this_thread::yield();
+  expect_a_link(ranks);
+  stop.store(true);
+  flood.join();
+}
+
+TEST(Tcp, strangers_who_say_nothing_are_dropped_although_nobody_presses) {
+  const auto key = random_test_key();
+  Ranks ranks;
+  for (int rank = 0; rank < 2; ++rank) ranks.push_back(make_rank(rank, key));
+  const std::vector<Bytes> addresses = {ranks[0]->address(), ranks[1]->address()};
+  attach_all(ranks, addresses);
+  const UniqueFd silent = connect_as_stranger(addresses[0]);
+  const UniqueFd slow = connect_as_stranger(addresses[0]);
+  say(slow, Bytes(10));
+  expect_a_link(ranks);
+  EXPECT_TRUE(poll_until(ranks, [&] { return is_closed(silent) && is_closed(slow); }));
+}
+
+// The hub of rank 1, which sends to whoever listens at `receiver`.
+std::unique_ptr<SocketHub> make_sender(const SocketAddress& receiver, const Key& key) {
+  TransportContext context;
+  context.rank = 1;
+  context.nranks = 2;
+  context.key = key;
+  SocketListener own = open_listener(kConfig);
+  return std::make_unique<SocketHub>(std::move(own.socket), context,
+                                     std::vector<SocketAddress>{receiver, own.address});
+}
+
+UnsharedFd next_caller(SocketHub& hub, int listener) {
+  const Deadline deadline = Deadline::after_ms(10'000);
+  UnsharedFd socket;
+  while (!socket && !deadline.passed()) {
+    hub.poll();
+    socket = accept_next(listener);
+  }
+  return socket;
+}
+
+TEST(Tcp, a_sender_whose_connection_is_cut_before_its_proof_tries_again) {
+  const Key key = random_key();
+  const SocketListener receiver = open_listener(kConfig);
+  const auto hub = make_sender(receiver.address, key);
+  const auto send = hub->connect({0, Channel::kPointToPoint});
+  send->try_acquire(8);
+  send->commit(8);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(next_caller(*hub, receiver.socket.get()));
+  const UnsharedFd socket = next_caller(*hub, receiver.socket.get());
+  ASSERT_TRUE(socket);
+  LinkHandshake handshake = LinkHandshake::accept(key, 0, 2);
+  const Deadline deadline = Deadline::after_ms(10'000);
+  while (handshake.advance(socket.get()) == LinkHandshake::State::kBusy && !deadline.passed()) {
+    hub->poll();
+  }
+  EXPECT_EQ(handshake.advance(socket.get()), LinkHandshake::State::kDone);
+  while (!send->try_flush() && !deadline.passed()) hub->poll();
+  EXPECT_TRUE(send->try_flush());
+}
+
+// Each time as the sender of the same link, which holds one place at most.
+TEST(Tcp, a_holder_of_the_key_who_comes_again_takes_its_own_place) {
+  const Key key = random_key();
+  SocketListener listener = open_listener(kConfig);
+  const SocketAddress address = listener.address;
+  TransportContext context;
+  context.nranks = 2;
+  context.key = key;
+  SocketHub hub(std::move(listener.socket), context, {address, address});
+  const auto recv = hub.listen({1, Channel::kCollective});
+  const auto come = [&](LinkHandshake& handshake) {
+    Connection connection = connect_once(address, {Deadline::after_ms(2000), nullptr});
+    handshake.advance(connection.fd.get());
+    // The receiver's greeting says that it took the introduction.
+    pollfd entry = {connection.fd.get(), POLLIN, 0};
+    for (int i = 0; i < 10'000 && entry.revents == 0; ++i) {
+      hub.poll();
+      ::poll(&entry, 1, 1);
+    }
+    return std::move(connection.fd);
+  };
+  LinkHandshake first = LinkHandshake::initiate(key, {1, 0, 0});
+  LinkHandshake second = LinkHandshake::initiate(key, {1, 0, 0});
+  const UnsharedFd old_one = come(first);
+  const UnsharedFd new_one = come(second);
+  EXPECT_EQ(second.advance(new_one.get()), LinkHandshake::State::kBusy);
+  for (int i = 0; i < 10'000 && second.advance(new_one.get()) == LinkHandshake::State::kBusy; ++i) {
+    hub.poll();
+  }
+  EXPECT_EQ(second.advance(new_one.get()), LinkHandshake::State::kDone);
+
+  EXPECT_EQ(first.advance(old_one.get()), LinkHandshake::State::kFailed);
 }
 
 TEST(Tcp, who_holds_another_key_is_told_and_gets_nowhere) {

@@ -4,7 +4,7 @@
 
 namespace catenary::tcp {
 
-std::unique_ptr<SocketHub> attach_hub(const TransportContext& context, UniqueFd listener,
+std::unique_ptr<SocketHub> attach_hub(const TransportContext& context, UnsharedFd listener,
                                       std::span<const Bytes> addresses) {
   TransportContext own = context;
   own.key = derive_key(context.key, "tcp");

@@ -11,7 +11,7 @@
 
 namespace catenary::tcp {
 
-std::unique_ptr<SocketHub> attach_hub(const TransportContext& context, UniqueFd listener,
+std::unique_ptr<SocketHub> attach_hub(const TransportContext& context, UnsharedFd listener,
                                       std::span<const Bytes> addresses);
 
 }  // namespace catenary::tcp

@@ -1,0 +1,25 @@
+// A fence for places where a read-modify-write has just been done.
+//
+// Two threads that each store something and then look at what the other one stores (work and
+// sleepers, mostly) must not both miss it. That takes a full fence between store and look on both
+// sides: not even sequentially consistent operations order the relaxed and release stores around
+// them with the loads that follow, and on weakly ordered machines such as ARM a load may overtake
+// the store of a read-modify-write before it.
+#pragma once
+
+#include <atomic>
+
+namespace catenary {
+
+// All that this thread stored before its last atomic read-modify-write is seen by everyone before
+// it loads anything after this. On x86 that instruction was a fence already, and only the compiler
+// must be kept from moving loads.
+inline void fence_after_rmw() noexcept {
+#if defined(__x86_64__) || defined(__SANITIZE_THREAD__)  // which knows no fences
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#else
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
+}  // namespace catenary
