@@ -102,8 +102,7 @@ void Communicator::enqueue_aside(std::span<const OperationRequest> requests, Tas
 // What it takes to know the plan. Ranks know only their own counts of an AlltoAllv, and a pair of
 // ranks has one plan each way, whatever the size: groups hold many of those.
 PlanCache::Wanted Communicator::wanted(const OperationRequest& request) {
-  const bool any_size =
-      is_point_to_point(request.kind) || request.kind == Collective::kAllToAllV;
+  const bool any_size = is_point_to_point(request.kind) || request.kind == Collective::kAllToAllV;
   return {.kind = request.kind,
           .count = any_size ? 0 : request.count,
           .element_bytes = element_bytes(request.type),

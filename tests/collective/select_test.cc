@@ -166,7 +166,8 @@ std::set<std::string_view> allowed(const char* nccl_algo, Collective collective)
   const AlgorithmRules rules("", nccl_algo, "");
   std::set<std::string_view> names;
   for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.collective == collective && rules.allows(collective, algorithm, {.ranks = 8, .box = 8}))
+    if (algorithm.collective == collective &&
+        rules.allows(collective, algorithm, {.ranks = 8, .box = 8}))
       names.insert(algorithm.name);
   }
   return names;
