@@ -149,7 +149,7 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, boo
       operands[0] = out;
     }
     spec_.kernels->fold(out, operands, step.fold_count, count);
-    if (kept != nullptr) finish_average(kept, slice.bytes);
+    if (step.dst.buffer == Buffer::kOutput) finish_average(kept, slice.bytes);
     copy_unless_same(passed_on, out, slice.bytes);
   }
   if (sends) step.send->commit((opens_send ? opening_bytes(slice.bytes) : 0) + slice.bytes);

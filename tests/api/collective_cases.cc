@@ -281,6 +281,25 @@ std::vector<OtherCase> other_cases(int rank, int nranks, ncclComm_t comm, int ro
   };
 }
 
+// Sums large enough that dividing a part of one, or one twice, shows.
+void large_average(int rank, int nranks, ncclComm_t comm, TestStream& stream, std::size_t count) {
+  const std::string what = label("AllReduce", nranks, ncclInt32, ncclAvg, count, true);
+  const auto value = [](int of_rank, std::size_t i) {
+    return (of_rank + 1) * 1000 + static_cast<std::int32_t>(i % kPeriod);
+  };
+  std::vector<std::int32_t> data(count);
+  std::vector<std::int32_t> expected(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    data[i] = value(rank, i);
+    for (int peer = 0; peer < nranks; ++peer) expected[i] += value(peer, i);
+    expected[i] /= nranks;
+  }
+  require_success(ncclAllReduce(data.data(), data.data(), count, ncclInt32, ncclAvg, comm, stream),
+                  what);
+  stream.finish(what);
+  require(data == expected, what + " of large integers");
+}
+
 }  // namespace
 
 void check_all_reduce(int rank, int nranks, ncclComm_t comm,
@@ -318,6 +337,7 @@ void check_scaled_reductions(int rank, int nranks, ncclComm_t comm,
                              const std::vector<std::size_t>& counts) {
   TestStream stream;
   const int root = nranks - 1;
+  for (const std::size_t count : counts) large_average(rank, nranks, comm, stream, count);
   for (int t = 0; t < ncclNumTypes; ++t) {
     const auto type = static_cast<ncclDataType_t>(t);
     for (const std::size_t count : counts) {
