@@ -261,8 +261,9 @@ bool RootService::hear_caller(std::uint64_t token, Guest& guest) {
   const Caller::Progress progress = guest.caller->poll();
   if (progress == Caller::Progress::kRefused) return false;
   if (guest.caller->has_greeted() && guest.standing == Standing::kStranger) {
-    // Nobody else can make a seal, but anybody on the way can repeat one.
+    // Nobody else can make a seal, but who listens on the way can repeat one.
     if (!guest.desk->greetings.insert(guest.caller->nonce()).second) return false;
+    guest.greeting = guest.caller->nonce();
     line_up(token, guest, Standing::kHolder);
   }
   if (progress == Caller::Progress::kWaiting) return true;
@@ -331,6 +332,7 @@ void RootService::drop(std::uint64_t token) {
   Session* session = guest.session;
   if (session != nullptr) session->lost(guest.rank);
   for (auto& line : desk.lines) std::erase(line, token);
+  if (guest.greeting) desk.greetings.erase(*guest.greeting);
   guests_.erase(found);
   std::erase_if(desk.sessions, [](const Session& each) { return each.is_over(); });
 }

@@ -51,7 +51,7 @@ class RootService {
     std::int64_t late_ms = 0;
     std::list<Session> sessions;
     std::deque<std::uint64_t> lines[kPassing];  // guests by standing, oldest first
-    std::set<Nonce> greetings;                  // of holders, each good for one connection
+    std::set<Nonce> greetings;                  // of guests, each good for one at a time
     auto& line(Standing standing) { return lines[static_cast<std::size_t>(standing)]; }
     bool served = false;
     std::optional<Deadline> idle;    // when to close
@@ -60,6 +60,7 @@ class RootService {
   struct Guest {
     Desk* desk;
     Standing standing = Standing::kStranger;
+    std::optional<Nonce> greeting;            // once it is a holder
     std::optional<Caller> caller;             // until it has proven itself
     std::unique_ptr<ControlChannel> channel;  // from then on
     Session* session = nullptr;               // null before it is a member, and if it was refused

@@ -9,6 +9,7 @@
 
 #include "src/base/error.h"
 #include "src/base/log.h"
+#include "src/base/scope_exit.h"
 #include "src/bootstrap/socket_interface.h"
 #include "src/bootstrap/tcp.h"
 
@@ -84,14 +85,15 @@ std::unique_ptr<SendLink> SocketHub::connect(const LinkSpec& spec) {
     throw_error(ErrorCode::kInternal, "channel %u of the link to rank %d was made before",
                 introduction.channel, spec.peer);
   }
+  // A link that could not be dialled was not made, and may be tried again.
+  ScopeExit forget([&, at = entry] { outgoing_.erase(at); });
   Outgoing& outgoing = entry->second;
   outgoing.sender = std::make_shared<SocketSender>(shape_, spec.peer);
   outgoing.introduction = introduction;
   if (const std::string failure = dial(outgoing); !failure.empty()) {
-    // A link that could not be dialled was not made, and may be tried again.
-    outgoing_.erase(entry);
     throw_error(ErrorCode::kSystem, "cannot connect to rank %d: %s", spec.peer, failure.c_str());
   }
+  forget.release();
   // The introduction is usually taken at once: who has come with it is no stranger.
   serve(outgoing);
   return std::make_unique<SocketSendLink>(outgoing.sender);
@@ -136,37 +138,34 @@ std::string SocketHub::dial(Outgoing& outgoing) const {
 }
 
 void SocketHub::serve(Outgoing& outgoing) const {
-  if (outgoing.is_dialing) {
-    if (!outgoing.handshake) return try_again(outgoing);
-    switch (outgoing.handshake->advance(outgoing.socket.get())) {
-      case LinkHandshake::State::kBusy: return;
-      case LinkHandshake::State::kDone:
-        outgoing.is_dialing = false;
-        outgoing.sender->connected(std::move(outgoing.socket));
-        break;
-      case LinkHandshake::State::kFailed:
-        if (!outgoing.give_up) outgoing.give_up = Deadline::after_ms(kRefusalPatienceMs);
-        if (!outgoing.handshake->was_cut() || outgoing.give_up->passed()) {
-          outgoing.is_dialing = false;
-          outgoing.sender->failed("connecting to " + peers_[outgoing.introduction.to].text() +
-                                  ": " + outgoing.handshake->failure());
-        }
-        outgoing.handshake.reset();
-        outgoing.pause = Deadline::after_ms(outgoing.pause_ms);
-        outgoing.pause_ms = std::min(2 * outgoing.pause_ms, kLongestPauseMs);
-        return;
-    }
-    outgoing.handshake.reset();
+  if (!outgoing.is_dialing) return outgoing.sender->pump();
+  if (!outgoing.handshake) {
+    if (!outgoing.pause.passed()) return;
+    const std::string failure = dial(outgoing);
+    if (!failure.empty()) give_up(outgoing, failure);
+    return;
   }
-  outgoing.sender->pump();
+  const LinkHandshake::State state = outgoing.handshake->advance(outgoing.socket.get());
+  if (state == LinkHandshake::State::kBusy) return;
+  const LinkHandshake handshake = std::move(*outgoing.handshake);
+  outgoing.handshake.reset();
+  if (state == LinkHandshake::State::kDone) {
+    outgoing.is_dialing = false;
+    outgoing.sender->connected(std::move(outgoing.socket));
+    return outgoing.sender->pump();
+  }
+  if (!outgoing.patience) outgoing.patience = Deadline::after_ms(kRefusalPatienceMs);
+  if (!handshake.was_cut() || outgoing.patience->passed()) {
+    return give_up(outgoing, "connecting to " + peers_[outgoing.introduction.to].text() + ": " +
+                                 handshake.failure());
+  }
+  outgoing.pause = Deadline::after_ms(outgoing.pause_ms);
+  outgoing.pause_ms = std::min(2 * outgoing.pause_ms, kLongestPauseMs);
 }
 
-void SocketHub::try_again(Outgoing& outgoing) const {
-  if (!outgoing.pause.passed()) return;
-  const std::string failure = dial(outgoing);
-  if (failure.empty()) return;
+void SocketHub::give_up(Outgoing& outgoing, const std::string& why) {
   outgoing.is_dialing = false;
-  outgoing.sender->failed(failure);
+  outgoing.sender->failed(why);
 }
 
 // One system call tells who has said something, and whether somebody has come.

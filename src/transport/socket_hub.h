@@ -49,10 +49,10 @@ class SocketHub {
   struct Outgoing {
     std::shared_ptr<SocketSender> sender;
     LinkIntroduction introduction;
-    std::optional<LinkHandshake> handshake;  // between two attempts and after the last: none
     UniqueFd socket;                         // until the handshake is done
+    std::optional<LinkHandshake> handshake;  // of the attempt that goes on
     bool is_dialing = true;
-    std::optional<Deadline> give_up;  // from the first time that the connection was cut
+    std::optional<Deadline> patience;  // with a receiver that cut us off once
     Deadline pause = Deadline::never();
     int pause_ms = 1;
   };
@@ -71,7 +71,7 @@ class SocketHub {
   // Why it could not; empty if the connection is on its way.
   std::string dial(Outgoing& outgoing) const;
   void serve(Outgoing& outgoing) const;
-  void try_again(Outgoing& outgoing) const;
+  static void give_up(Outgoing& outgoing, const std::string& why);
   void serve_guests();
   void accept_guests();
   void make_room();
