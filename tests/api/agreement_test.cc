@@ -93,6 +93,29 @@ TEST(Agreement, with_ranks_that_are_far_ahead_of_a_late_one) {
   });
 }
 
+// What lies unread for long in the middle of these is no opening, though its bytes could be one.
+TEST(Agreement, with_a_rank_that_is_late_for_long_messages_of_zeros) {
+  run_watched(4, [](Seat& seat) {
+    std::vector<float> data(10'000'000, 0);
+    constexpr std::size_t kCount = 1'000'000;  // more than a link holds
+    float* const in = data.data();
+    float* const out = in + data.size() / 2;
+    const auto call = [&](int which) {
+      switch (which) {
+        case 0: return ncclBroadcast(in, out, kCount, ncclFloat32, 0, seat.comm, seat.stream);
+        case 1: return ncclAllReduce(in, out, kCount, ncclFloat32, ncclSum, seat.comm, seat.stream);
+        case 2: return ncclReduce(in, out, kCount, ncclFloat32, ncclSum, 3, seat.comm, seat.stream);
+        default: return ncclAllGather(in, out, kCount, ncclFloat32, seat.comm, seat.stream);
+      }
+    };
+    for (int which = 0; which < 4; ++which) {
+      be_late(seat, 2);
+      require_success(call(which), "collective");
+      seat.finish();
+    }
+  });
+}
+
 TEST(Agreement, with_messages_and_collectives_on_several_streams) {
   run_watched(3, [](Seat& seat) {
     TestStream second;

@@ -2,8 +2,10 @@
 // names ranks and what they run.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -260,6 +262,24 @@ TEST(DisagreementLater, about_two_roots_that_only_send_is_found_by_the_next_oper
          return ncclAllReduce(data, data, 64, ncclFloat32, ncclSum, seat.comm, seat.stream);
        },
        {"Broadcast number 0"}});
+}
+
+// The true root has sent, and neither waits nor asks; nor does the wrong one.
+TEST(DisagreementLater, about_the_root_is_found_by_who_waits_alone) {
+  std::atomic<bool> found{false};
+  run_crew(3, [&](Seat& seat) {
+    std::vector<float> data(1 << 16, 1);
+    const int root = seat.rank == 2 ? 1 : 0;
+    require_success(call_with_root(Collective::kScatter, seat, data.data(), 64, root), "Scatter");
+    seat.finish();
+    if (seat.rank == 2) {
+      found = true;
+      require_result(wait_for_failure(seat.comm, 15s), ncclInvalidUsage, "the failure");
+    }
+    const Stopwatch watch;
+    while (!found && watch.ms() < 15000) std::this_thread::sleep_for(1ms);
+    require(found, "rank 2 found nothing by itself");
+  });
 }
 
 // Who compares has forgotten none of it, however much is issued meanwhile.
