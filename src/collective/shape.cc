@@ -234,10 +234,11 @@ Work grow(const Growth& growth, const Work& quarter, const Work& half, const Wor
   return grown;
 }
 
-// From rank counts that double, as multiples of the box.
+// From rank counts that double, as multiples of the box: of two boxes at least, since algorithms of
+// two levels do not run in one.
 Shape grown_shape(const Algorithm& algorithm, const Place& wanted) {
   const bool one_box = wanted.box == wanted.ranks;
-  int quarter = one_box ? 1 : wanted.box;
+  int quarter = one_box || wanted.box == 1 ? 1 : 2 * wanted.box;
   while (4 * quarter < kMostWalkedRanks) quarter *= 2;
   const int full = 4 * quarter;
   const auto at = [&](int ranks) {

@@ -78,14 +78,14 @@ void StallWatch::check_left(const GroupRun& run, bool has_left, std::uint64_t mo
     left_.erase(&run);
     return;
   }
+  const ScheduleRun& waiting = *run.waiting_run();
   const auto [known, is_first] = left_.try_emplace(&run);
   News& news = known->second;
-  if (is_first || moves != news.moves) {
-    news = {run.polls(), moves};
+  if (is_first || moves != news.moves || waiting.waits_for() != news.rank) {
+    news = {run.polls(), moves, waiting.waits_for()};
     return;
   }
   if (run.polls() == news.polls) return;
-  const ScheduleRun& waiting = *run.waiting_run();
   throw_error(ErrorCode::kRemote,
               "rank %d has left the communicator, but rank %d waits for it in %s",
               waiting.waits_for(), rank_, describe(waiting.spec().descriptor).c_str());

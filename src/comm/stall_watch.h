@@ -73,6 +73,7 @@ class StallWatch {
   struct News {
     std::uint64_t polls = 0;
     std::uint64_t moves = 0;
+    int rank = kNobody;  // that has left: a fold waits for one rank after the other
   };
   std::unordered_map<const GroupRun*, News> left_;  // of runs that wait for who has left
 };

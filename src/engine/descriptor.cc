@@ -68,10 +68,17 @@ Error disagreement(int rank, const Descriptor& mine, int peer, const Descriptor&
       mine.sequence == theirs.sequence
           ? ""
           : format(" since number %u at the latest", std::min(mine.sequence, theirs.sequence));
-  return {ErrorCode::kInvalidUsage,
-          format("ranks do not agree%s: rank %d has issued %s, but rank %d has issued %s; every "
-                 "rank must issue the same operations in the same order",
-                 since.c_str(), rank, describe(mine).c_str(), peer, describe(theirs).c_str())};
+  Descriptor alike = theirs;
+  alike.algorithm = mine.algorithm;
+  const bool same_operation = mine != theirs && mine == alike;
+  const char* remedy = same_operation
+                           ? "they chose different algorithms for it: set CATENARY_ALGO and "
+                             "NCCL_ALGO alike for all ranks"
+                           : "every rank must issue the same operations in the same order";
+  return {
+      ErrorCode::kInvalidUsage,
+      format("ranks do not agree%s: rank %d has issued %s, but rank %d has issued %s; %s",
+             since.c_str(), rank, describe(mine).c_str(), peer, describe(theirs).c_str(), remedy)};
 }
 
 }  // namespace catenary

@@ -75,6 +75,18 @@ TEST(Shape, of_many_ranks_grows_from_few) {
   EXPECT_DOUBLE_EQ(hops(shape_of(direct, kMany).paths[0]), 2);
 }
 
+// A place that has more ranks than are walked grows from smaller ones, on which an algorithm of two
+// levels must run as well.
+TEST(Shape, of_two_levels_grows_from_two_boxes_at_least) {
+  for (const Algorithm& algorithm : algorithms()) {
+    for (const Place at : {Place{.ranks = 40, .box = 8}, Place{.ranks = 64, .box = 8},
+                           Place{.ranks = 128, .box = 8}, Place{.ranks = 48, .box = 16}}) {
+      if (!algorithm.runs_on(at)) continue;
+      EXPECT_GT(shape_of(algorithm, at).busiest.steps, 0) << algorithm.name << " " << at.ranks;
+    }
+  }
+}
+
 TEST(Shape, of_every_algorithm_is_found_for_every_number_of_ranks) {
   for (const Algorithm& algorithm : algorithms()) {
     for (const int ranks : {1, 2, 3, 5, 8, 17, 33, 64, 1000}) {
