@@ -313,6 +313,7 @@ bool Communicator::look_from_outside(std::optional<Error>& proof) {
                        left_.load(std::memory_order_acquire) || is_forked();
   if (is_over) return true;
   const auto look = [&] {
+    if (loss_) return true;  // links are not touched while it is open who died
     poll_transports();
     proof = judge_claims();
     if (!proof) proof = judge_links(nullptr);
@@ -356,7 +357,7 @@ bool Communicator::run_failed(const std::exception& error) noexcept {
 bool Communicator::may_go_on() {
   throw_if_failed();
   if (!loss_) return true;
-  if (const std::optional<Error> news = membership_->poll()) fail(*news, false);
+  hear_news();
   if (loss_->until.passed()) fail(loss_->error, true);
   throw_if_failed();
   return false;
