@@ -111,8 +111,8 @@ class Member {
     }
     meet(board_, nranks_);
     for (std::size_t i = 0; i < names_.size(); ++i) {
-      communicators_.push_back(std::make_shared<Communicator>(rank_, nranks_, device_,
-                                                              CommunicatorOptions{}, configs_[i]));
+      communicators_.push_back(
+          Communicator::make(rank_, nranks_, device_, CommunicatorOptions{}, configs_[i]));
       communicators_.back()->join(board_.ids[i], built_in_transports);
     }
   }

@@ -75,8 +75,8 @@ ncclResult_t init_rank(const char* function, ncclComm_t* comm, int nranks, const
   if (rank == 0) {
     log_version(format("NCCL version %d.%d.%d (Catenary)", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH));
   }
-  auto communicator = std::make_shared<Communicator>(
-      rank, nranks, Device::get(device), parse_options(config, environment), environment);
+  auto communicator = Communicator::make(rank, nranks, Device::get(device),
+                                         parse_options(config, environment), environment);
   const UniqueId unique_id = to_unique_id(id);
   return begin(comm, communicator,
                [communicator, unique_id] { communicator->join(unique_id, built_in_transports); });

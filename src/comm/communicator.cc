@@ -1,5 +1,7 @@
 #include "src/comm/communicator.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -12,8 +14,6 @@ namespace {
 
 // Bytes that the opening of a message needs beside its data.
 constexpr std::size_t kSlotOverhead = kPaddedDescriptorBytes;
-// Tasks kept for the next operations; more are freed.
-constexpr std::size_t kPooledRuns = 64;
 constexpr std::int64_t kAbortWait_ms = 100;
 // How long a rank that lost a connection waits to hear of a death elsewhere.
 constexpr std::int64_t kNewsWait_ms = 20;
@@ -56,12 +56,39 @@ Communicator::Communicator(int rank, int nranks, Device& device, const Communica
       own_message_{.steps = {{.src = input(0), .dst = output(0), .extent = output(0)}},
                    .fold_sources = {}},
       ledger_(rank),
-      send_plans_(static_cast<std::size_t>(nranks)),
-      recv_plans_(static_cast<std::size_t>(nranks)),
+      send_recipes_(static_cast<std::size_t>(nranks)),
+      recv_recipes_(static_cast<std::size_t>(nranks)),
       send_turns_(static_cast<std::size_t>(nranks)),
       recv_turns_(static_cast<std::size_t>(nranks)) {}
 
 Communicator::~Communicator() = default;
+
+std::shared_ptr<Communicator> Communicator::make(int rank, int nranks, Device& device,
+                                                 const CommunicatorOptions& options,
+                                                 const Config& config) {
+  return {new Communicator(rank, nranks, device, options, config), let_go};
+}
+
+// Nobody can call it any more. A forked child has not got the threads that would end its runs, and
+// perhaps a lock that one of them held.
+void Communicator::let_go(Communicator* communicator) noexcept {
+  bool was_idle = false;
+  const auto leave_to_driver = [&] {
+    was_idle = communicator->idle();
+    return communicator->orphaned_ = true;
+  };
+  Executor& executor = communicator->device_.executor();
+  while (!executor.try_hold(Condition(leave_to_driver))) {
+    if (is_forked()) return;
+    ::sched_yield();
+  }
+  if (was_idle) delete communicator;
+}
+
+bool Communicator::idle() const noexcept {
+  const std::uint64_t over = runs_over_.load(std::memory_order_acquire);
+  return over == runs_begun_.load(std::memory_order_acquire);
+}
 
 // A catch of its own, because the thread that polls for the outcome of a join in the background is
 // not the one in which it fails.
@@ -90,7 +117,7 @@ void Communicator::meet(const UniqueId& id, const TransportFactory& transports) 
   log_info(Subsystem::kInit, device_.ordinal(),
            format("[Rank %d] %d ranks in boxes of %d", rank_, nranks_, facts.machine.box));
 
-  const std::lock_guard lock(issue_mutex_);
+  const std::lock_guard lock(issue_lock_);
   plans_ = std::make_unique<PlanCache>(
       rank_, nranks_, *links, facts, longest,
       AlgorithmRules(config_.algorithm, config_.nccl_algo, config_.nccl_proto));
@@ -145,15 +172,16 @@ void Communicator::check(std::span<const OperationRequest> requests) {
 // in the other order than they took their turns. A failure in between breaks the order of turns,
 // and the peers may already count on us: it is the communicator's.
 void Communicator::submit(std::span<const OperationRequest> requests, Event* after) {
-  const std::lock_guard lock(submit_mutex_);
+  const std::lock_guard lock(issue_lock_);
   if (left_.load(std::memory_order_acquire)) {
     throw_error(ErrorCode::kInvalidUsage, "rank %d has left the communicator", rank_);
   }
   try {
+    std::unique_ptr<GroupRun> run = make_run(requests);
     if (after != nullptr) {
-      enqueue_aside(requests, make_task(requests), *after);
+      enqueue_aside(requests, std::move(run), *after);
     } else {
-      enqueue(requests, make_task(requests));
+      enqueue(requests, std::move(run));
     }
   } catch (const std::exception& error) {
     fail(as_error(error), true);
@@ -161,28 +189,20 @@ void Communicator::submit(std::span<const OperationRequest> requests, Event* aft
   }
 }
 
-std::unique_ptr<GroupRun> Communicator::take_run() {
-  const std::lock_guard lock(pool_mutex_);
-  if (pool_.empty()) return std::make_unique<GroupRun>();
-  std::unique_ptr<GroupRun> run = std::move(pool_.back());
-  pool_.pop_back();
-  return run;
-}
-
 void Communicator::run_over(GroupRun& run) noexcept {
-  std::unique_ptr<GroupRun> owned(&run);
-  {
-    const std::lock_guard lock(pool_mutex_);
-    if (pool_.size() < kPooledRuns) pool_.push_back(std::move(owned));
-  }
-  in_flight_.fetch_sub(1, std::memory_order_release);
+  runs_.give_back(std::unique_ptr<GroupRun>(&run));
+  // Before anyone can see that this is idle, and let go of it.
+  const bool is_last = orphaned_ && runs_over_.load(std::memory_order_relaxed) + 1 ==
+                                        runs_begun_.load(std::memory_order_acquire);
+  count_up(runs_over_);
+  if (is_last) delete this;
 }
 
 // Collectives go one after the other. Sends and receives go side by side, but one rank moves them:
 // both directions at a time at best.
 double Communicator::estimate_ns(std::span<const OperationRequest> requests) {
   throw_if_failed();
-  const std::lock_guard lock(issue_mutex_);
+  const std::lock_guard lock(issue_lock_);
   double collectives = 0;
   double sends = 0;
   double recvs = 0;
@@ -198,20 +218,18 @@ double Communicator::estimate_ns(std::span<const OperationRequest> requests) {
 }
 
 void Communicator::wait_idle() {
-  drive_until(device_, [this] { return in_flight_.load(std::memory_order_acquire) == 0; },
-              {Deadline::never(), &aborted_});
+  drive_until(device_, [this] { return idle(); }, {Deadline::never(), &aborted_});
 }
 
 void Communicator::abort() noexcept {
   aborted_.store(true, std::memory_order_release);
-  const bool busy = in_flight_.load(std::memory_order_acquire) > 0;
+  const bool busy = !idle();
   // Peers that wait for our part would wait for ever; those that do not need us must not be
   // disturbed.
   fail(Error(ErrorCode::kRemote, format("rank %d aborted the communicator", rank_)), busy);
   // What runs now sees the failure and ends; what is queued behind a user's function ends when its
   // turn comes, without touching the user's buffers, and need not be waited for.
-  drive_until(device_, [this] { return in_flight_.load(std::memory_order_acquire) == 0; },
-              {Deadline::after_ms(kAbortWait_ms), nullptr});
+  drive_until(device_, [this] { return idle(); }, {Deadline::after_ms(kAbortWait_ms), nullptr});
   leave();
 }
 
@@ -295,7 +313,7 @@ std::optional<Error> Communicator::judge_claims() {
 // What lies on the links that no collective reads from now: all of them if none is under way, and
 // none if there is another one than that given.
 std::optional<Error> Communicator::judge_links(const ScheduleRun* collective) {
-  const std::lock_guard lock(issue_mutex_);
+  const std::lock_guard lock(issue_lock_);
   if (collective == nullptr && !collective_turn_.idle()) return std::nullopt;
   std::vector<bool> in_use(static_cast<std::size_t>(nranks_));
   if (collective != nullptr) in_use = collective->opened(nranks_);
@@ -326,7 +344,7 @@ bool Communicator::look_from_outside(std::optional<Error>& proof) {
 // have issued nothing, is what it waits in. What other peers sent ahead proves nothing: only the
 // one that we wait for could be waiting for us.
 void Communicator::look_for_suspicion(const ScheduleRun& waiting) {
-  const std::lock_guard lock(issue_mutex_);
+  const std::lock_guard lock(issue_lock_);
   const int late = waiting.waits_for();
   if (late != kNobody) {
     if (collective_turn_.idle()) stall_watch_->check_unread(waiting, late, Channel::kCollective);
@@ -337,8 +355,9 @@ void Communicator::look_for_suspicion(const ScheduleRun& waiting) {
   stall_watch_->tell(waiting, moves_);
 }
 
-void Communicator::poll_transports() {
+bool Communicator::poll_transports() {
   for (Transport* transport : polled_) transport->poll();
+  return !polled_.empty();
 }
 
 bool Communicator::run_failed(const std::exception& error) noexcept {
@@ -355,6 +374,7 @@ bool Communicator::run_failed(const std::exception& error) noexcept {
 // A connection may be lost because a third rank died, and the other end heard of it and gave up
 // before we did. Who it was the control plane knows, or will know in a moment.
 bool Communicator::may_go_on() {
+  if (!failed_.load(std::memory_order_acquire) && !loss_) return true;
   throw_if_failed();
   if (!loss_) return true;
   hear_news();

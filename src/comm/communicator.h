@@ -3,8 +3,9 @@
 // Threads: submit() and the queries from any thread, but the calls of all ranks must agree on one
 // order; abort() and failure() from any thread at any time, also while others wait. Waiting: join()
 // waits for all ranks, wait_idle() for this rank's operations; submit() does not wait. Owner: the
-// handle of the C boundary, and each operation in flight. Failure: calls throw Error; what fails
-// later becomes the one failure of the communicator, which every later call throws.
+// handle of the C boundary; what outlives that in a stream, after an abort, keeps it. Failure:
+// calls throw Error; what fails later becomes the one failure of the communicator, which every
+// later call throws.
 #pragma once
 
 #include <array>
@@ -19,12 +20,15 @@
 
 #include "src/base/config.h"
 #include "src/base/error.h"
+#include "src/base/light_lock.h"
 #include "src/bootstrap/membership.h"
 #include "src/bootstrap/unique_id.h"
 #include "src/comm/ledger.h"
 #include "src/comm/operation_request.h"
 #include "src/comm/plan_cache.h"
+#include "src/comm/recipe.h"
 #include "src/comm/reductions.h"
+#include "src/comm/run_pool.h"
 #include "src/comm/stall_watch.h"
 #include "src/device/device.h"
 #include "src/device/event.h"
@@ -40,11 +44,11 @@ struct CommunicatorOptions {
   std::string name;
 };
 
-class Communicator final : public RunOwner, public std::enable_shared_from_this<Communicator> {
+class Communicator final : public RunOwner {
  public:
-  Communicator(int rank, int nranks, Device& device, const CommunicatorOptions& options,
-               const Config& config);
-  ~Communicator();
+  static std::shared_ptr<Communicator> make(int rank, int nranks, Device& device,
+                                            const CommunicatorOptions& options,
+                                            const Config& config);
 
   // Meets the other ranks and makes the links' foundations. Once. What it throws also becomes the
   // communicator's failure.
@@ -98,29 +102,37 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   void polled(bool moved) noexcept override {
     if (moved) ++moves_;
   }
-  void poll_transports() override;
+  bool poll_transports() override;
   std::span<Doorbell* const> doorbells() override;
   bool run_failed(const std::exception& error) noexcept override;
   void run_over(GroupRun& run) noexcept override;
 
  private:
+  Communicator(int rank, int nranks, Device& device, const CommunicatorOptions& options,
+               const Config& config);
+  ~Communicator();
+  static void let_go(Communicator* communicator) noexcept;
+  bool idle() const noexcept;
   void hear_news();
   void look_for_proof(const ScheduleRun* collective);
   void look_for_suspicion(const ScheduleRun& waiting);
   std::optional<Error> judge_claims();
   std::optional<Error> judge_links(const ScheduleRun* collective);
   bool look_from_outside(std::optional<Error>& proof);
-  TaskPtr make_task(std::span<const OperationRequest> requests);
+  std::unique_ptr<GroupRun> make_run(std::span<const OperationRequest> requests);
   void meet(const UniqueId& id, const TransportFactory& transports);
   void fail(const Error& error, bool tell_peers) noexcept;
-  std::unique_ptr<GroupRun> take_run();
   static PlanCache::Wanted wanted(const OperationRequest& request);
-  const PlanCache::Entry& find_plan(const OperationRequest& request);
+  Recipe& recipe_for(const OperationRequest& request);
+  void write(Recipe& recipe, const OperationRequest& request);
+  void write_own_message(Recipe& recipe, const OperationRequest& request);
   void add_operation(const OperationRequest& request, GroupRun& run);
   void add_own_message(const OperationRequest& send, const OperationRequest& receive,
                        GroupRun& run);
-  void enqueue(std::span<const OperationRequest> requests, TaskPtr task);
-  void enqueue_aside(std::span<const OperationRequest> requests, TaskPtr task, Event& after);
+  void enqueue(std::span<const OperationRequest> requests, std::unique_ptr<GroupRun> run);
+  void enqueue_aside(std::span<const OperationRequest> requests, std::unique_ptr<GroupRun> run,
+                     Event& after);
+  void put(Stream& stream, std::unique_ptr<GroupRun> run);
   Wait wait_until_timeout() const;
 
   // Constant after construction.
@@ -146,13 +158,14 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   std::atomic<bool> failed_{false};
   std::atomic<bool> aborted_{false};
   std::atomic<bool> left_{false};
-  std::atomic<int> in_flight_{0};
   std::atomic<std::int64_t> next_look_ns_{0};  // of failure(), for proof
   std::mutex failure_mutex_;
   std::optional<Error> failure_;  // guarded by failure_mutex_, set once
 
   // Who drives, or holds the drive lock.
   std::array<ScratchMemory, kMostLanes> scratch_;
+  Counter runs_over_{0};   // read by any thread
+  bool orphaned_ = false;  // whoever ends the last run deletes this
   std::uint64_t moves_ = 0;
   std::optional<StallWatch> stall_watch_;
   Ledger ledger_;
@@ -163,22 +176,22 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   };
   std::optional<Loss> loss_;
 
-  // Held from taking turns until the streams know of them. Outside of issue_mutex_, which whoever
-  // drives may need.
-  std::mutex submit_mutex_;
-
-  // Guarded by issue_mutex_.
-  std::mutex issue_mutex_;
+  // Guarded by issue_lock_. It is held from taking turns until the streams know of them. Who holds
+  // the drive lock may wait for it, since its holder never waits for anything; but not from a poll,
+  // which may be its holder's own.
+  LightLock issue_lock_;
+  Counter runs_begun_{0};  // read by any thread
   std::unique_ptr<PlanCache> plans_;
-  std::vector<const PlanCache::Entry*> send_plans_;  // by peer; null until there is one
-  std::vector<const PlanCache::Entry*> recv_plans_;
+  std::array<Recipe, kCollectiveCount> recipes_;       // of collectives
+  std::vector<std::unique_ptr<Recipe>> send_recipes_;  // by peer; null until there is one
+  std::vector<std::unique_ptr<Recipe>> recv_recipes_;
+  std::uint64_t last_stamp_ = 0;
   Turn collective_turn_;
   std::vector<Turn> send_turns_;
   std::vector<Turn> recv_turns_;
+  std::vector<const OperationRequest*> own_sends_;  // of the group at hand
 
-  // Guarded by pool_mutex_.
-  std::mutex pool_mutex_;
-  std::vector<std::unique_ptr<GroupRun>> pool_;
+  RunPool runs_;
 };
 
 }  // namespace catenary

@@ -65,9 +65,9 @@ std::shared_ptr<Communicator> split(Communicator& parent, int color, int key,
   const int leader = members.front();
   const auto id = from_bytes<UniqueId>(ids[static_cast<std::size_t>(leader)], leader);
   const auto place = std::find(members.begin(), members.end(), parent.rank());
-  auto communicator = std::make_shared<Communicator>(static_cast<int>(place - members.begin()),
-                                                     static_cast<int>(members.size()),
-                                                     parent.device(), options, config);
+  auto communicator =
+      Communicator::make(static_cast<int>(place - members.begin()),
+                         static_cast<int>(members.size()), parent.device(), options, config);
   communicator->join(id, transports);
   return communicator;
 }
@@ -86,9 +86,9 @@ std::shared_ptr<Communicator> shrink(Communicator& parent, std::span<const int> 
                 "ncclCommShrink : rank %d is excluded, but calls; only ranks that remain may",
                 parent.rank());
   }
-  auto communicator = std::make_shared<Communicator>(static_cast<int>(place - members.begin()),
-                                                     static_cast<int>(members.size()),
-                                                     parent.device(), options, config);
+  auto communicator =
+      Communicator::make(static_cast<int>(place - members.begin()),
+                         static_cast<int>(members.size()), parent.device(), options, config);
   communicator->join(parent.id(), transports);
   return communicator;
 }

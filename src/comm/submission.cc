@@ -1,6 +1,7 @@
 // The part of Communicator that makes tasks of requests and puts them on streams.
 #include <algorithm>
 
+#include "src/base/scope_exit.h"
 #include "src/comm/communicator.h"
 
 namespace catenary {
@@ -19,58 +20,66 @@ std::vector<Stream*> streams_beside(const Stream& main,
 
 }  // namespace
 
-TaskPtr Communicator::make_task(std::span<const OperationRequest> requests) {
-  std::unique_ptr<GroupRun> run = take_run();
-  run->begin(shared_from_this());
-  in_flight_.fetch_add(1, std::memory_order_relaxed);
-  TaskPtr task(run.release());
-  std::vector<const OperationRequest*> own_sends;
+std::unique_ptr<GroupRun> Communicator::make_run(std::span<const OperationRequest> requests) {
+  std::unique_ptr<GroupRun> run = runs_.take();
+  run->begin(*this);
+  own_sends_.clear();
+  std::size_t own_receives = 0;
+  // Of messages to oneself the sends first: they go by twos.
   for (const OperationRequest& request : requests) {
-    if (request.kind == Collective::kSend && request.root == rank_) own_sends.push_back(&request);
+    if (request.kind == Collective::kSend && request.root == rank_) own_sends_.push_back(&request);
   }
-  auto own_send = own_sends.begin();
-  const std::lock_guard lock(issue_mutex_);
   for (const OperationRequest& request : requests) {
-    const bool message = request.kind == Collective::kSend || request.kind == Collective::kRecv;
-    if (!message || request.root != rank_) {
-      add_operation(request, static_cast<GroupRun&>(*task));
+    if (!is_point_to_point(request.kind) || request.root != rank_) {
+      add_operation(request, *run);
     } else if (request.kind == Collective::kRecv) {
-      add_own_message(**own_send++, request, static_cast<GroupRun&>(*task));
+      add_own_message(*own_sends_[own_receives++], request, *run);
     }
   }
-  return task;
+  return run;
 }
 
 // check() has made sure that each has its other half in the same group: together they are a copy.
 void Communicator::add_own_message(const OperationRequest& send, const OperationRequest& receive,
                                    GroupRun& run) {
-  RunSpec spec;
-  spec.plan = &own_message_;
-  spec.input = static_cast<const std::byte*>(send.input);
-  spec.output = static_cast<std::byte*>(receive.output);
-  spec.rank = rank_;
-  Turn& turn = recv_turns_[static_cast<std::size_t>(rank_)];
-  spec.descriptor.sequence = static_cast<std::uint32_t>(turn.taken);
-  spec.descriptor.kind = Collective::kRecv;
-  spec.descriptor.type = receive.type;
-  spec.descriptor.count = receive.count;
-  Descriptor sent = spec.descriptor;
+  Recipe& recipe = recipe_for(receive);
+  if (!recipe.fits(receive)) write_own_message(recipe, receive);
+  Descriptor expected = recipe.specs[0].descriptor;
+  expected.sequence = static_cast<std::uint32_t>(recipe.turn->taken);
+  Descriptor sent = expected;
   sent.kind = Collective::kSend;
   sent.type = send.type;
   sent.count = send.count;
-  if (!matches(spec.descriptor, sent)) {
+  if (!matches(expected, sent)) {
     throw_error(ErrorCode::kInvalidUsage, "ranks do not agree: rank %d runs %s, but also %s", rank_,
-                describe(spec.descriptor).c_str(), describe(sent).c_str());
+                describe(expected).c_str(), describe(sent).c_str());
   }
-  const std::size_t bytes = element_bytes(receive.type);
-  spec.slicing = Slicing(Partition::split(receive.count, bytes, 1), slice_bytes_,
-                         static_cast<std::uint32_t>(config_.slots - 1));
-  run.add(spec, turn, turn.take());
+  run.add(recipe.specs[0], send.input, receive.output, *recipe.turn, recipe.turn->take(), 1);
+}
+
+void Communicator::write_own_message(Recipe& recipe, const OperationRequest& request) {
+  recipe = {.repeatable = true,
+            .type = request.type,
+            .root = rank_,
+            .count = request.count,
+            .turn = &recv_turns_[static_cast<std::size_t>(rank_)],
+            .lanes = 1,
+            .specs = {}};
+  RunSpec& spec = recipe.specs[0];
+  spec.plan = &own_message_;
+  spec.rank = rank_;
+  spec.descriptor.kind = Collective::kRecv;
+  spec.descriptor.type = request.type;
+  spec.descriptor.count = request.count;
+  spec.slicing = Slicing(Partition::split(request.count, element_bytes(request.type), 1),
+                         slice_bytes_, static_cast<std::uint32_t>(config_.slots - 1));
+  spec.stamp = ++last_stamp_;
 }
 
 // A stream of each group member waits for the whole group, before and after, as if the group had
 // been posted on every one of them.
-void Communicator::enqueue(std::span<const OperationRequest> requests, TaskPtr task) {
+void Communicator::enqueue(std::span<const OperationRequest> requests,
+                           std::unique_ptr<GroupRun> run) {
   Stream& main = *requests.front().stream;
   const std::vector<Stream*> others = streams_beside(main, requests);
   for (Stream* other : others) {
@@ -78,7 +87,7 @@ void Communicator::enqueue(std::span<const OperationRequest> requests, TaskPtr t
     other->record(before);
     main.wait_event(before);
   }
-  main.enqueue(std::move(task));
+  put(main, std::move(run));
   if (others.empty()) return;
   Event after(false);
   main.record(after);
@@ -86,17 +95,29 @@ void Communicator::enqueue(std::span<const OperationRequest> requests, TaskPtr t
 }
 
 // On a stream of its own, behind what is on the requests' streams.
-void Communicator::enqueue_aside(std::span<const OperationRequest> requests, TaskPtr task,
-                                 Event& after) {
+void Communicator::enqueue_aside(std::span<const OperationRequest> requests,
+                                 std::unique_ptr<GroupRun> run, Event& after) {
   Stream& aside = device_.create_stream(true);
   for (Stream* stream : streams_beside(aside, requests)) {
     Event before(false);
     stream->record(before);
     aside.wait_event(before);
   }
-  aside.enqueue(std::move(task));
+  put(aside, std::move(run));
   aside.record(after);
   device_.destroy_stream(aside);
+}
+
+void Communicator::put(Stream& stream, std::unique_ptr<GroupRun> run) {
+  TaskPtr task(run.release());
+  count_up(runs_begun_);
+  // What the stream does not take was never begun.
+  ScopeExit take_back([&] {
+    delete task.release();
+    count_down(runs_begun_);
+  });
+  stream.enqueue(std::move(task));
+  take_back.release();
 }
 
 // What it takes to know the plan. Ranks know only their own counts of an AlltoAllv, and a pair of
@@ -110,36 +131,48 @@ PlanCache::Wanted Communicator::wanted(const OperationRequest& request) {
           .scaled = request.reduction.scaling.from != Scaling::From::kNothing};
 }
 
-const PlanCache::Entry& Communicator::find_plan(const OperationRequest& request) {
-  if (!is_point_to_point(request.kind)) return plans_->find(wanted(request));
-  auto& plans = request.kind == Collective::kSend ? send_plans_ : recv_plans_;
-  const PlanCache::Entry*& known = plans[static_cast<std::size_t>(request.root)];
-  if (known == nullptr) known = &plans_->find(wanted(request));
+Recipe& Communicator::recipe_for(const OperationRequest& request) {
+  if (!is_point_to_point(request.kind)) return recipes_[static_cast<std::size_t>(request.kind)];
+  auto& recipes = request.kind == Collective::kSend ? send_recipes_ : recv_recipes_;
+  std::unique_ptr<Recipe>& known = recipes[static_cast<std::size_t>(request.root)];
+  if (known == nullptr) known = std::make_unique<Recipe>();
   return *known;
 }
 
 void Communicator::add_operation(const OperationRequest& request, GroupRun& run) {
-  const PlanCache::Entry& entry = find_plan(request);
+  Recipe& recipe = recipe_for(request);
+  if (!recipe.fits(request)) write(recipe, request);
+  const std::uint64_t ticket = recipe.turn->take();
+  for (int lane = 0; lane < recipe.lanes; ++lane) {
+    run.add(recipe.specs[static_cast<std::size_t>(lane)], request.input, request.output,
+            *recipe.turn, ticket, recipe.lanes);
+  }
+}
+
+void Communicator::write(Recipe& recipe, const OperationRequest& request) {
+  recipe.repeatable = false;  // in case this throws
+  const PlanCache::Entry& entry = plans_->find(wanted(request));
+  const auto peer = static_cast<std::size_t>(request.root);
+  recipe.type = request.type;
+  recipe.reduction = request.reduction.name;
+  recipe.root = request.root;
+  recipe.count = request.count;
+  recipe.turn = request.kind == Collective::kSend   ? &send_turns_[peer]
+                : request.kind == Collective::kRecv ? &recv_turns_[peer]
+                                                    : &collective_turn_;
+  recipe.lanes = static_cast<int>(entry.lanes.size());
 
   RunSpec spec;
   if (reduces(request.kind)) {
     spec.kernels = &kernels::reduce_kernels(request.type, request.reduction.op, isa_);
   }
-  spec.input = static_cast<const std::byte*>(request.input);
-  spec.output = static_cast<std::byte*>(request.output);
   spec.scaling = request.reduction.scaling;
   spec.divisor = request.reduction.divisor;
   spec.rank = rank_;
-
-  const auto peer = static_cast<std::size_t>(request.root);
-  Turn& turn = request.kind == Collective::kSend   ? send_turns_[peer]
-               : request.kind == Collective::kRecv ? recv_turns_[peer]
-                                                   : collective_turn_;
-  spec.descriptor.sequence = static_cast<std::uint32_t>(turn.taken);
   spec.descriptor.kind = request.kind;
   spec.descriptor.type = request.type;
   spec.descriptor.reduction = reduces(request.kind) ? request.reduction.name : Reduction::kNone;
-  if (&turn == &collective_turn_) {
+  if (recipe.turn == &collective_turn_) {
     spec.descriptor.algorithm = static_cast<std::uint8_t>(entry.algorithm - algorithms().data());
     spec.descriptor.root = has_root(request.kind) ? request.root : 0;
   }
@@ -151,20 +184,20 @@ void Communicator::add_operation(const OperationRequest& request, GroupRun& run)
   if (request.kind == Collective::kReduceScatterV)
     spec.descriptor.parts = digest_of(request.parts->input);
 
-  const std::uint64_t ticket = turn.take();
-  const auto lanes = static_cast<int>(entry.lanes.size());
-  for (int lane = 0; lane < lanes; ++lane) {
+  for (int lane = 0; lane < recipe.lanes; ++lane) {
     const auto index = static_cast<std::size_t>(lane);
     spec.plan = &entry.lanes[index];
     spec.scratch = &scratch_[index];
     const std::size_t bytes = element_bytes(request.type);
     const Partition partition = request.parts != nullptr
-                                    ? Partition::uneven(*request.parts, bytes, lane, lanes)
+                                    ? Partition::uneven(*request.parts, bytes, lane, recipe.lanes)
                                     : partition_for(request.kind, request.count, bytes,
-                                                    spec.plan->chunk_count, lane, lanes);
+                                                    spec.plan->chunk_count, lane, recipe.lanes);
     spec.slicing = Slicing(partition, entry.cut.slice_bytes, entry.cut.slices_per_pass());
-    run.add(spec, turn, ticket);
+    spec.stamp = ++last_stamp_;
+    recipe.specs[index] = spec;
   }
+  recipe.repeatable = request.parts == nullptr && request.reduction.name != Reduction::kPreMulSum;
 }
 
 }  // namespace catenary

@@ -120,7 +120,7 @@ void Executor::note_ranks(int local_ranks) {
 
 bool Executor::driver_at_work() const noexcept { return thread_->at_work(); }
 
-void Executor::submit(Stream& stream, TaskPtr task) {
+void Executor::submit(Stream& stream, TaskPtr&& task) {
   require_not_forked();
   if (lock_.try_lock()) {
     DriveScope drive(*this);
@@ -130,6 +130,7 @@ void Executor::submit(Stream& stream, TaskPtr task) {
     drive.moved |= !stream.items_.empty();  // a new head may have a doorbell that no sleeper knows
   } else {
     const std::lock_guard lock(inbox_mutex_);
+    inbox_.reserve_one();
     inbox_.push({&stream, std::move(task)});
     count_up(stream.inboxed_);
     inboxed_.fetch_add(1);
@@ -185,7 +186,7 @@ bool Executor::drain_inbox() {
   return true;
 }
 
-void Executor::append(Stream& stream, TaskPtr task) {
+void Executor::append(Stream& stream, TaskPtr&& task) {
   make_room(stream);
   count_up(stream.direct_);
   place(stream, std::move(task));
@@ -196,7 +197,7 @@ void Executor::make_room(Stream& stream) {
   if (stream.items_.empty()) active_.reserve(active_.size() + 1);
 }
 
-void Executor::place(Stream& stream, TaskPtr task) noexcept {
+void Executor::place(Stream& stream, TaskPtr&& task) noexcept {
   if (stream.items_.empty()) active_.push_back(&stream);
   stream.items_.push({std::move(task), next_order_++});
   count_up(queued_);

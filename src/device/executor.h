@@ -57,8 +57,8 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   // Appends the task to the stream and tries at once what can be done without waiting. Throws only
-  // if memory runs out or the process is a forked child; the task was then not taken.
-  void submit(Stream& stream, TaskPtr task);
+  // if memory runs out or the process is a forked child; the task is then the caller's still.
+  void submit(Stream& stream, TaskPtr&& task);
 
   // Waits here and drives until the condition holds; false if the wait ended before. The condition
   // is asked without locks, at least every 50 ms; whoever makes it true from outside of this
@@ -110,9 +110,9 @@ class Executor {
   // All of these need the drive lock.
   bool pass();
   bool drain_inbox();
-  void append(Stream& stream, TaskPtr task);
+  void append(Stream& stream, TaskPtr&& task);
   void make_room(Stream& stream);
-  void place(Stream& stream, TaskPtr task) noexcept;
+  void place(Stream& stream, TaskPtr&& task) noexcept;
   bool advance(Stream& stream);
   bool gated(const Stream& stream) const;
   void finish_head(Stream& stream);

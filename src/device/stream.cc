@@ -8,7 +8,7 @@ namespace catenary {
 
 Stream::~Stream() = default;
 
-void Stream::enqueue(TaskPtr task) { device_.executor().submit(*this, std::move(task)); }
+void Stream::enqueue(TaskPtr&& task) { device_.executor().submit(*this, std::move(task)); }
 
 void Stream::record(Event& event) {
   auto point = std::make_shared<EventPoint>(device_);

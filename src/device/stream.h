@@ -37,8 +37,9 @@ class Stream {
   Device& device() const noexcept { return device_; }
   Kind kind() const noexcept { return kind_; }
 
-  // Appends a task, and tries at once what can be done without waiting.
-  void enqueue(TaskPtr task);
+  // Appends a task, and tries at once what can be done without waiting. If this throws, the task is
+  // the caller's still.
+  void enqueue(TaskPtr&& task);
 
   // The event now stands for what is enqueued up to here.
   void record(Event& event);

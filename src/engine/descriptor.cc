@@ -56,12 +56,6 @@ std::uint32_t digest_of(const std::vector<Range>& parts) {
   return static_cast<std::uint32_t>(digest ^ digest >> 32);
 }
 
-bool matches(const Descriptor& mine, const Descriptor& theirs) {
-  Descriptor expected = mine;
-  if (mine.kind == Collective::kRecv) expected.kind = Collective::kSend;
-  return expected == theirs;
-}
-
 Error disagreement(int rank, const Descriptor& mine, int peer, const Descriptor& theirs) {
   // Of two numbers, the lower one is of something that only one of them took part in.
   const std::string since =

@@ -3,6 +3,8 @@
 // waiting.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -30,7 +32,11 @@ struct Descriptor {
   std::uint32_t parts = 0;     // AllGatherv, ReduceScatterv: a digest of the parts' lengths
   std::uint64_t count = 0;
 
-  bool operator==(const Descriptor&) const = default;
+  // There is no padding, so words do for the members.
+  bool operator==(const Descriptor& other) const {
+    using Words = std::array<std::uint64_t, 3>;
+    return std::bit_cast<Words>(*this) == std::bit_cast<Words>(other);
+  }
 };
 static_assert(sizeof(Descriptor) == 24);
 
@@ -46,7 +52,11 @@ Descriptor whole(const Descriptor& descriptor);
 std::string describe(const Descriptor& descriptor);
 
 // Whether the message of a peer that describes itself as `theirs` belongs to `mine`.
-bool matches(const Descriptor& mine, const Descriptor& theirs);
+inline bool matches(const Descriptor& mine, const Descriptor& theirs) {
+  Descriptor expected = mine;
+  if (mine.kind == Collective::kRecv) expected.kind = Collective::kSend;
+  return expected == theirs;
+}
 
 // What users read when it does not.
 Error disagreement(int rank, const Descriptor& mine, int peer, const Descriptor& theirs);

@@ -1,28 +1,25 @@
 #include "src/engine/group_run.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace catenary {
 
-void GroupRun::begin(std::shared_ptr<RunOwner> owner) {
-  owner_ = std::move(owner);
-  members_.clear();
-  left_ = 0;
-}
-
-void GroupRun::add(const RunSpec& lane, Turn& turn, std::uint64_t ticket) {
-  members_.push_back({ScheduleRun(lane), &turn, ticket, false});
-  ++left_;
+void GroupRun::add(const RunSpec& lane, const void* input, void* output, Turn& turn,
+                   std::uint64_t ticket, int lanes) {
+  open_.push_back(static_cast<std::uint32_t>(count_));
+  if (count_ == members_.size()) members_.emplace_back();
+  Member& member = members_[count_++];
+  member.run.begin(lane, input, output, static_cast<std::uint32_t>(ticket));
+  member.turn = &turn;
+  member.ticket = ticket;
+  member.lanes = lanes;
+  member.over = false;
 }
 
 Task::Progress GroupRun::poll() {
   if (!owner_->may_go_on()) return Progress::kNone;
   Progress progress = poll_members();
-  if (progress == Progress::kNone) {
-    owner_->poll_transports();
-    progress = poll_members();
-  }
+  if (progress == Progress::kNone && owner_->poll_transports()) progress = poll_members();
   ++polls_;
   owner_->polled(progress != Progress::kNone);
   return progress;
@@ -30,29 +27,37 @@ Task::Progress GroupRun::poll() {
 
 Task::Progress GroupRun::poll_members() {
   bool moved = false;
-  for (Member& member : members_) {
-    if (!waits(member)) continue;
+  bool some_are_over = false;
+  for (const std::uint32_t index : open_) {
+    Member& member = members_[index];
+    if (!is_on_turn(member)) continue;
     if (!member.run.started()) owner_->begins(member.run.spec().descriptor);
     const Progress progress = member.run.advance();
     moved = moved || progress != Progress::kNone;
     if (progress != Progress::kDone) continue;
-    member.over = true;
-    --left_;
-    if (all_lanes_over(member)) ++member.turn->serving;
+    member.over = some_are_over = true;
+    if (member.lanes == 1 || !has_open_lane(index)) ++member.turn->serving;
   }
-  if (left_ == 0) return Progress::kDone;
+  if (some_are_over) drop_what_is_over();
+  if (open_.empty()) return Progress::kDone;
   return moved ? Progress::kSome : Progress::kNone;
 }
 
-// Lanes of one operation are neighbours, and few.
-bool GroupRun::all_lanes_over(const Member& member) const {
-  const auto is_open_lane = [&](const Member& other) {
-    return other.turn == member.turn && other.ticket == member.ticket && !other.over;
-  };
-  const auto here = members_.begin() + (&member - members_.data());
-  const auto first = here - std::min<std::ptrdiff_t>(here - members_.begin(), kMostLanes - 1);
-  const auto last = here + std::min<std::ptrdiff_t>(members_.end() - here, kMostLanes);
-  return std::none_of(first, last, is_open_lane);
+void GroupRun::drop_what_is_over() {
+  if (open_.size() == 1) return open_.clear();
+  std::erase_if(open_, [this](std::uint32_t index) { return members_[index].over; });
+}
+
+// Lanes of one operation are neighbours.
+bool GroupRun::has_open_lane(std::size_t index) const {
+  const Member& of = members_[index];
+  const auto reach = static_cast<std::size_t>(of.lanes) - 1;
+  const std::size_t end = std::min(index + reach + 1, count_);
+  for (std::size_t i = index - std::min(index, reach); i < end; ++i) {
+    const Member& other = members_[i];
+    if (other.turn == of.turn && other.ticket == of.ticket && !other.over) return true;
+  }
+  return false;
 }
 
 void GroupRun::check() {
@@ -60,15 +65,18 @@ void GroupRun::check() {
 }
 
 const ScheduleRun* GroupRun::waiting_run() const {
-  for (const Member& member : members_) {
-    if (waits(member)) return &member.run;
+  for (const std::uint32_t index : open_) {
+    const Member& member = members_[index];
+    if (!member.over && is_on_turn(member)) return &member.run;
   }
   return nullptr;
 }
 
 const ScheduleRun* GroupRun::waiting_collective() const {
-  for (const Member& member : members_) {
-    if (waits(member) && !is_point_to_point(member.run.spec().descriptor.kind)) return &member.run;
+  for (const std::uint32_t index : open_) {
+    const Member& member = members_[index];
+    if (member.over || !is_on_turn(member)) continue;
+    if (!is_point_to_point(member.run.spec().descriptor.kind)) return &member.run;
   }
   return nullptr;
 }
@@ -76,9 +84,6 @@ const ScheduleRun* GroupRun::waiting_collective() const {
 // The turns are not passed on: a failed communicator runs nothing more.
 bool GroupRun::fail(const std::exception& error) noexcept { return owner_->run_failed(error); }
 
-void GroupRun::recycle() noexcept {
-  const std::shared_ptr<RunOwner> owner = std::move(owner_);
-  owner->run_over(*this);
-}
+void GroupRun::recycle() noexcept { owner_->run_over(*this); }
 
 }  // namespace catenary

@@ -6,12 +6,12 @@
 // the order of issue, and so do the sends to one peer and the receives from one peer.
 //
 // Threads: poll(), check() and fail() by whoever drives the device. Owner: the stream, then the
-// communicator's pool again. Failure: the first throw ends all runs, and the communicator is told.
+// communicator's pool again, which outlives it. Failure: the first throw ends all runs, and the
+// communicator is told.
 #pragma once
 
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -39,8 +39,8 @@ class RunOwner {
   // The slow look, on behalf of a run that does not get on: abort, peers' deaths and reports, and
   // peers that run something else.
   virtual void check_peers(const class GroupRun& run) = 0;
-  // Moves bytes of the transports that need it.
-  virtual void poll_transports() = 0;
+  // Moves bytes of the transports that need it. False: none does.
+  virtual bool poll_transports() = 0;
   // What rings when a peer did something; empty: nobody rings.
   virtual std::span<Doorbell* const> doorbells() = 0;
   // A run is about to begin, its turn having come.
@@ -59,13 +59,16 @@ class RunOwner {
 
 class GroupRun final : public Task {
  public:
-  // Empty, for a communicator that outlives it in the pool.
-  GroupRun() = default;
-
-  // Begins a new life: `owner` is kept alive until the run is over.
-  void begin(std::shared_ptr<RunOwner> owner);
-  // A lane of an operation. The lanes of one share its ticket, and are added one after the other.
-  void add(const RunSpec& lane, Turn& turn, std::uint64_t ticket);
+  // Begins a new life, which `owner` outlives.
+  void begin(RunOwner& owner) {
+    owner_ = &owner;
+    open_.clear();
+    count_ = 0;
+  }
+  // A lane of an operation of `lanes`. They share its ticket, which is also its sequence, and are
+  // added one after the other.
+  void add(const RunSpec& lane, const void* input, void* output, Turn& turn, std::uint64_t ticket,
+           int lanes);
 
   Progress poll() override;
   void check() override;
@@ -85,18 +88,20 @@ class GroupRun final : public Task {
     ScheduleRun run;
     Turn* turn = nullptr;
     std::uint64_t ticket = 0;
+    int lanes = 1;
     bool over = false;
   };
 
   Progress poll_members();
-  bool all_lanes_over(const Member& member) const;
-  bool waits(const Member& member) const {
-    return !member.over && member.turn->serving == member.ticket;
-  }
+  void drop_what_is_over();
+  bool has_open_lane(std::size_t index) const;
+  bool is_on_turn(const Member& member) const { return member.turn->serving == member.ticket; }
 
-  std::shared_ptr<RunOwner> owner_;
+  RunOwner* owner_ = nullptr;
+  // The first `count_` take part in this life. They stay for the next one, which is mostly like it.
   std::vector<Member> members_;
-  std::size_t left_ = 0;
+  std::size_t count_ = 0;
+  std::vector<std::uint32_t> open_;  // those not over, in the order in which they were added
   std::uint64_t polls_ = 0;
 };
 

@@ -19,10 +19,28 @@ void copy_unless_same(std::byte* to, const std::byte* from, std::size_t bytes) {
 
 }  // namespace
 
-ScheduleRun::ScheduleRun(const RunSpec& spec)
-    : spec_(spec), element_bytes_(element_bytes(spec.descriptor.type)) {
+void ScheduleRun::begin(const RunSpec& spec, const void* input, void* output,
+                        std::uint32_t sequence) {
+  if (spec.stamp == 0 || spec.stamp != spec_.stamp) take(spec);
+  spec_.input = static_cast<const std::byte*>(input);
+  spec_.output = static_cast<std::byte*>(output);
+  spec_.descriptor.sequence = sequence;
+  pass_ = step_ = slice_ = 0;
+  started_ = false;
+  waits_for_ = kNobody;
+}
+
+void ScheduleRun::take(const RunSpec& spec) {
+  spec_ = spec;
+  element_bytes_ = element_bytes(spec.descriptor.type);
+  const Slicing& slicing = spec_.slicing;
   // An operation on nothing still tells its peers so.
-  passes_ = std::max<std::size_t>(spec_.slicing.passes(), 1);
+  passes_ = std::max<std::size_t>(slicing.passes(), 1);
+  is_lone_ = spec_.plan->chunk_count == 1 && spec_.parts == nullptr && passes_ == 1;
+  if (!is_lone_) return;
+  const Range whole = slicing.partition().chunk(0);
+  is_lone_ = slicing.slices(whole) <= 1;
+  lone_ = {whole.offset * element_bytes_, whole.count * element_bytes_};
 }
 
 Task::Progress ScheduleRun::advance() {
@@ -72,6 +90,10 @@ std::vector<bool> ScheduleRun::opened(int nranks) const {
 // Does the slices of one step that can be done now; true once all are. The first message of an
 // operation on a link is sent even if it carries no data: it opens with the descriptor.
 bool ScheduleRun::do_step(const PlannedStep& step) {
+  if (is_lone_) {
+    const Slice whole = {0, lone_.bytes};
+    return step.fold_count > 0 ? do_fold_slice(step, whole, true) : do_slice(step, whole, true);
+  }
   const Range part = spec_.slicing.part(step.extent, pass_);
   const std::size_t slices = spec_.slicing.slices(part);
   for (;;) {
@@ -214,7 +236,7 @@ void ScheduleRun::check_opening(const PlannedStep& step, ByteView message, int p
 const std::byte* ScheduleRun::source(const Chunk& chunk, const Slice& slice) const {
   if (!chunk) return nullptr;
   if (chunk.buffer != Buffer::kInput) return target(chunk, slice);
-  return spec_.input + spec_.slicing.part(chunk, pass_).offset * element_bytes_ + slice.offset;
+  return spec_.input + begin_of(chunk) + slice.offset;
 }
 
 std::byte* ScheduleRun::target(const Chunk& chunk, const Slice& slice) const {
@@ -222,7 +244,7 @@ std::byte* ScheduleRun::target(const Chunk& chunk, const Slice& slice) const {
   if (chunk.buffer == Buffer::kScratch) {
     return scratch_ + static_cast<std::size_t>(chunk.index) * scratch_stride_ + slice.offset;
   }
-  return spec_.output + spec_.slicing.part(chunk, pass_).offset * element_bytes_ + slice.offset;
+  return spec_.output + begin_of(chunk) + slice.offset;
 }
 
 // The heart: what one slice does to bytes. `received` and `own` are operands (either may be null),

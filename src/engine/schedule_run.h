@@ -44,12 +44,15 @@ struct RunSpec {
   Scaling scaling;
   std::int64_t divisor = 1;  // integer averages
   int rank = 0;
+  // Specs of one communicator that have the same stamp differ in buffers and sequence at most. 0:
+  // like no other.
+  std::uint64_t stamp = 0;
 };
 
 class ScheduleRun {
  public:
-  ScheduleRun() = default;
-  explicit ScheduleRun(const RunSpec& spec);
+  // Begins a new life. Buffers and sequence are not the spec's.
+  void begin(const RunSpec& spec, const void* input, void* output, std::uint32_t sequence);
 
   // Does every step that can be done now.
   Task::Progress advance();
@@ -72,6 +75,7 @@ class ScheduleRun {
     std::size_t bytes = 0;
   };
 
+  void take(const RunSpec& spec);
   bool do_step(const PlannedStep& step);
   bool do_slice(const PlannedStep& step, const Slice& slice, bool first);
   bool do_fold_slice(const PlannedStep& step, const Slice& slice, bool first);
@@ -88,10 +92,16 @@ class ScheduleRun {
   void apply(const PlannedStep& step, const std::byte* received, const std::byte* own,
              bool own_is_input, std::byte* kept, std::byte* passed_on, std::size_t bytes);
   void finish_average(std::byte* at, std::size_t bytes);
+  // Where in its buffer the part of a chunk begins that moves in this pass.
+  std::size_t begin_of(const Chunk& chunk) const {
+    return is_lone_ ? lone_.offset : spec_.slicing.part(chunk, pass_).offset * element_bytes_;
+  }
   void take_scalar();
   void take_scratch();
 
   RunSpec spec_;
+  bool is_lone_ = false;  // there is one chunk, and one slice of it
+  Slice lone_;            // in the buffer, then
   bool scaled_ = false;
   std::size_t element_bytes_ = 1;
   std::byte* scratch_ = nullptr;

@@ -1,0 +1,32 @@
+// Recipe: how an operation was cut into runs the last time, so that one like it need not be cut
+// again. A value that points to what lives as long as its communicator; under the issue lock.
+#pragma once
+
+#include <array>
+
+#include "src/comm/operation_request.h"
+#include "src/engine/group_run.h"
+#include "src/transport/transport.h"
+
+namespace catenary {
+
+struct Recipe {
+  // Whether the runs of `request` would differ from these in buffers and sequence only.
+  bool fits(const OperationRequest& request) const {
+    return repeatable && request.count == count && request.type == type && request.root == root &&
+           request.reduction.name == reduction;
+  }
+
+  // False: nothing yet, or it has what operations that look alike may not have in common: the
+  // lengths of parts, or the user's factor.
+  bool repeatable = false;
+  DataType type = DataType::kInt8;
+  Reduction reduction = Reduction::kNone;
+  int root = 0;
+  std::size_t count = 0;
+  Turn* turn = nullptr;
+  int lanes = 0;
+  std::array<RunSpec, kMostLanes> specs;
+};
+
+}  // namespace catenary
