@@ -53,10 +53,10 @@ CommCall::CommCall(ncclComm_t comm, const char* function, Needs needs) : handle_
   }
   // Entered first and looked at afterwards, so that whoever ends the handle either sees us inside
   // or is seen by us.
-  comm->calls.fetch_add(1, std::memory_order_seq_cst);
+  comm->calls.enter();
   magic = comm->magic.load(std::memory_order_seq_cst);
   const auto refuse = [&](ErrorCode code, const std::string& message) {
-    comm->calls.fetch_sub(1, std::memory_order_release);
+    comm->calls.leave();
     throw Error(code, message);
   };
   if (magic == ncclComm::kEnded) {
@@ -86,7 +86,8 @@ std::shared_ptr<Communicator> end_if_alive(ncclComm& handle) {
   if (!handle.magic.compare_exchange_strong(alive, ncclComm::kEnded, std::memory_order_seq_cst)) {
     return nullptr;
   }
-  while (handle.calls.load(std::memory_order_acquire) > 0) {
+  handle.calls.shut();
+  while (handle.calls.inside() > 0) {
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   std::future<void> pending;

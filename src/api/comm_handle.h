@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include "nccl.h"
+#include "src/base/biased_lock.h"
 #include "src/comm/communicator.h"
 
 namespace catenary {
@@ -32,7 +33,7 @@ struct ncclComm {
 
   std::atomic<std::uint64_t> magic{kAlive};
   std::atomic<bool> finalized{false};
-  std::atomic<int> calls{0};  // threads inside a call
+  catenary::BiasedCount calls;  // threads inside a call
   std::shared_ptr<catenary::Communicator> communicator;
 
   // A non-blocking call that is under way (joining, splitting, finalizing).
@@ -61,7 +62,7 @@ class CommCall {
   // `function` names the caller in errors. kMade: no call is pending that makes it. kReady: and it
   // is not finalized.
   CommCall(ncclComm_t comm, const char* function, Needs needs = Needs::kReady);
-  ~CommCall() { handle_->calls.fetch_sub(1, std::memory_order_release); }
+  ~CommCall() { handle_->calls.leave(); }
   CommCall(const CommCall&) = delete;
   CommCall& operator=(const CommCall&) = delete;
 

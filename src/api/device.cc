@@ -71,8 +71,9 @@ void require(bool condition, const char* message) {
 }
 
 Stream& to_stream(catStream_t handle) {
-  Stream* stream = stream_from_handle(handle, Device::current());
-  if (stream != nullptr) return *stream;
+  if (is_default_stream(handle)) return Device::current().default_stream();
+  require_not_forked();
+  if (Stream* stream = stream_handles().find(handle)) return *stream;
   throw DeviceError(DeviceStatus::kInvalidResourceHandle,
                     "the stream does not exist, or was destroyed already");
 }

@@ -67,6 +67,8 @@ void check_in_place(const Given& given) {
 
 void check_count(const Given& given, int nranks) {
   const std::size_t parts = holds_part_per_rank(given.kind) ? static_cast<std::size_t>(nranks) : 1;
+  // Too few to need the divisions.
+  if (given.count < std::size_t{1} << 32 && given.parts == nullptr) return;
   const std::size_t most = (SIZE_MAX >> 1) / element_bytes(static_cast<DataType>(given.type));
   if (given.count > most / parts) {
     throw_error(ErrorCode::kInvalidArgument, "%s : count %zu is more than memory can hold",
@@ -127,8 +129,8 @@ void enqueue(const Given& given) {
   request.stream = check_stream(given, call->device());
 
   if (is_nothing(given)) return;
-  if (Group& group = Group::of_this_thread(); group.active()) {
-    group.add(call.shared(), request);
+  if (Group::any_open()) {
+    Group::of_this_thread().add(call.shared(), request);
   } else {
     call->check({&request, 1});
     call->submit({&request, 1});

@@ -117,7 +117,6 @@ void Communicator::meet(const UniqueId& id, const TransportFactory& transports) 
   log_info(Subsystem::kInit, device_.ordinal(),
            format("[Rank %d] %d ranks in boxes of %d", rank_, nranks_, facts.machine.box));
 
-  const std::lock_guard lock(issue_lock_);
   plans_ = std::make_unique<PlanCache>(
       rank_, nranks_, *links, facts, longest,
       AlgorithmRules(config_.algorithm, config_.nccl_algo, config_.nccl_proto));
@@ -172,7 +171,8 @@ void Communicator::check(std::span<const OperationRequest> requests) {
 // in the other order than they took their turns. A failure in between breaks the order of turns,
 // and the peers may already count on us: it is the communicator's.
 void Communicator::submit(std::span<const OperationRequest> requests, Event* after) {
-  const std::lock_guard lock(issue_lock_);
+  issue_lock_.lock_often();
+  const std::lock_guard lock(issue_lock_, std::adopt_lock);
   if (left_.load(std::memory_order_acquire)) {
     throw_error(ErrorCode::kInvalidUsage, "rank %d has left the communicator", rank_);
   }
@@ -365,6 +365,7 @@ bool Communicator::run_failed(const std::exception& error) noexcept {
   const auto* known = dynamic_cast<const Error*>(&error);
   if (known != nullptr && known->code() == ErrorCode::kRemote && joined()) {
     if (!loss_) loss_ = {*known, Deadline::after_ms(kNewsWait_ms)};
+    in_trouble_.store(true, std::memory_order_release);
     return false;
   }
   fail(known != nullptr ? *known : Error(ErrorCode::kInternal, error.what()), true);
@@ -373,8 +374,7 @@ bool Communicator::run_failed(const std::exception& error) noexcept {
 
 // A connection may be lost because a third rank died, and the other end heard of it and gave up
 // before we did. Who it was the control plane knows, or will know in a moment.
-bool Communicator::may_go_on() {
-  if (!failed_.load(std::memory_order_acquire) && !loss_) return true;
+bool Communicator::may_go_on_in_trouble() {
   throw_if_failed();
   if (!loss_) return true;
   hear_news();
@@ -390,6 +390,7 @@ void Communicator::fail(const Error& error, bool tell_peers) noexcept {
     failure_ = error;
   }
   failed_.store(true, std::memory_order_release);
+  in_trouble_.store(true, std::memory_order_release);
   if (!aborted_.load(std::memory_order_acquire)) CATENARY_WARN(error.what());
   if (tell_peers && joined()) membership_->report(error);
   device_.doorbell().ring();

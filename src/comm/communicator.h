@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
+#include "src/base/biased_lock.h"
 #include "src/base/config.h"
 #include "src/base/error.h"
-#include "src/base/light_lock.h"
 #include "src/bootstrap/membership.h"
 #include "src/bootstrap/unique_id.h"
 #include "src/comm/ledger.h"
@@ -94,13 +94,9 @@ class Communicator final : public RunOwner {
   bool ready_or_failed() const { return joined() || failed_.load(std::memory_order_acquire); }
 
   // RunOwner.
-  bool may_go_on() override;
   void check_peers(const GroupRun& run) override;
   void begins(const Descriptor& descriptor) noexcept override {
     if (!is_point_to_point(descriptor.kind)) ledger_.begin(descriptor);
-  }
-  void polled(bool moved) noexcept override {
-    if (moved) ++moves_;
   }
   bool poll_transports() override;
   std::span<Doorbell* const> doorbells() override;
@@ -112,6 +108,7 @@ class Communicator final : public RunOwner {
                const Config& config);
   ~Communicator();
   static void let_go(Communicator* communicator) noexcept;
+  bool may_go_on_in_trouble() override;
   bool idle() const noexcept;
   void hear_news();
   void look_for_proof(const ScheduleRun* collective);
@@ -166,7 +163,6 @@ class Communicator final : public RunOwner {
   std::array<ScratchMemory, kMostLanes> scratch_;
   Counter runs_over_{0};   // read by any thread
   bool orphaned_ = false;  // whoever ends the last run deletes this
-  std::uint64_t moves_ = 0;
   std::optional<StallWatch> stall_watch_;
   Ledger ledger_;
   // A connection that was lost, and until when to wait for news of who died.
@@ -179,7 +175,7 @@ class Communicator final : public RunOwner {
   // Guarded by issue_lock_. It is held from taking turns until the streams know of them. Who holds
   // the drive lock may wait for it, since its holder never waits for anything; but not from a poll,
   // which may be its holder's own.
-  LightLock issue_lock_;
+  BiasedLock issue_lock_;
   Counter runs_begun_{0};  // read by any thread
   std::unique_ptr<PlanCache> plans_;
   std::array<Recipe, kCollectiveCount> recipes_;       // of collectives

@@ -10,6 +10,8 @@
 
 namespace catenary {
 
+constinit thread_local int Group::depth_ = 0;
+
 Group& Group::of_this_thread() {
   static thread_local Group group;
   return group;

@@ -22,6 +22,8 @@ namespace catenary {
 class Group {
  public:
   static Group& of_this_thread();
+  // Whether this thread has a group open. Cheap: every operation asks.
+  static bool any_open() { return depth_ > 0; }
 
   bool active() const { return depth_ > 0; }
   void start() { ++depth_; }
@@ -71,7 +73,8 @@ class Group {
   static void start_jobs(const std::vector<Job>& jobs, Rows& rows);
   static void finish_jobs(Rows& rows);
 
-  int depth_ = 0;
+  // A word in the thread's own block, which a library that is loaded late has room for too.
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local int depth_;
   std::optional<Error> first_error_;
   std::vector<Member> members_;
   std::vector<Job> jobs_;

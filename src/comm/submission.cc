@@ -23,6 +23,10 @@ std::vector<Stream*> streams_beside(const Stream& main,
 std::unique_ptr<GroupRun> Communicator::make_run(std::span<const OperationRequest> requests) {
   std::unique_ptr<GroupRun> run = runs_.take();
   run->begin(*this);
+  if (requests.size() == 1) {
+    add_operation(requests.front(), *run);
+    return run;
+  }
   own_sends_.clear();
   std::size_t own_receives = 0;
   // Of messages to oneself the sends first: they go by twos.
@@ -81,6 +85,7 @@ void Communicator::write_own_message(Recipe& recipe, const OperationRequest& req
 void Communicator::enqueue(std::span<const OperationRequest> requests,
                            std::unique_ptr<GroupRun> run) {
   Stream& main = *requests.front().stream;
+  if (requests.size() == 1) return put(main, std::move(run));
   const std::vector<Stream*> others = streams_beside(main, requests);
   for (Stream* other : others) {
     Event before(false);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "src/base/asymmetric_fence.h"
 #include "src/base/config.h"
 #include "src/device/device_error.h"
 #include "src/device/event.h"
@@ -37,6 +38,7 @@ constinit std::mutex making;
 
 Device& make_device(int ordinal) {
   watch_process();
+  has_asymmetric_fence();  // early, while there are few threads
   const std::lock_guard lock(making);
   Device* device = devices[ordinal].load();
   if (device != nullptr) return *device;
@@ -170,10 +172,8 @@ HandleTable<CUevent_st, Event>& event_handles() {
 }
 
 Stream* stream_from_handle(CUstream_st* handle, Device& device_for_null) noexcept {
-  constexpr std::uintptr_t kPerThread = 2;  // and 1 is the legacy default stream: both are ours
-  if (reinterpret_cast<std::uintptr_t>(handle) <= kPerThread)
-    return &device_for_null.default_stream();
-  return stream_handles().find(handle);
+  return is_default_stream(handle) ? &device_for_null.default_stream()
+                                   : stream_handles().find(handle);
 }
 
 }  // namespace catenary

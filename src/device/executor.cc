@@ -194,7 +194,8 @@ void Executor::append(Stream& stream, TaskPtr&& task) {
 
 void Executor::make_room(Stream& stream) {
   stream.items_.reserve_one();
-  if (stream.items_.empty()) active_.reserve(active_.size() + 1);
+  const bool is_full = active_.size() == active_.capacity();
+  if (stream.items_.empty() && is_full) active_.reserve(2 * active_.size() + 1);
 }
 
 void Executor::place(Stream& stream, TaskPtr&& task) noexcept {
@@ -225,7 +226,7 @@ bool Executor::advance(Stream& stream) {
 // The rule of the default stream: between it and a blocking stream, what was enqueued first goes
 // first. The oldest head of all is never gated, so something can always go on.
 bool Executor::gated(const Stream& stream) const {
-  if (stream.kind_ == Stream::Kind::kNonBlocking) return false;
+  if (stream.kind_ == Stream::Kind::kNonBlocking || active_.size() == 1) return false;
   const std::uint64_t order = stream.items_.front().order;
   for (const Stream* other : active_) {
     if (other == &stream || other->items_.empty()) continue;
@@ -245,7 +246,11 @@ void Executor::finish_head(Stream& stream) {
 }
 
 void Executor::drop_idle_streams() {
-  std::erase_if(active_, [](const Stream* stream) { return stream->items_.empty(); });
+  if (active_.size() != 1) {
+    std::erase_if(active_, [](const Stream* stream) { return stream->items_.empty(); });
+  } else if (active_.front()->items_.empty()) {
+    active_.clear();
+  }
   retired_.clear();
 }
 
@@ -268,8 +273,10 @@ bool Executor::check_heads(std::int64_t now) {
 bool Executor::drive_until(const Condition& condition, const Wait& wait) {
   if (condition.holds()) return true;
   require_not_forked();
+  const auto policy = WaitPolicy::for_ranks(ranks_.load(std::memory_order_relaxed), cores_);
+  if (drive_briefly(condition, policy.looks)) return true;
   const WatchScope watch(*this);
-  Backoff backoff(WaitPolicy::for_ranks(ranks_.load(std::memory_order_relaxed), cores_));
+  Backoff backoff(policy);
   for (;;) {
     const bool moved = drive_around();
     if (condition.holds()) return true;
@@ -280,6 +287,27 @@ bool Executor::drive_until(const Condition& condition, const Wait& wait) {
       rest(backoff, condition, std::int64_t{wait.deadline.remaining_ms(50)} * 1'000'000);
     }
   }
+}
+
+// The first moments of a wait, in which most waits end: under one hold of the lock, and without
+// being a watcher, since whoever enqueued the work has armed the driver thread. Not while somebody
+// else has work that only this thread may be there for.
+bool Executor::drive_briefly(const Condition& condition, int looks) {
+  count_up(visits_);
+  if (!lock_.try_lock()) return false;
+  DriveScope drive(*this);
+  const auto needs_help = [this](const Executor* other) {
+    return other != this && other->unwatched();
+  };
+  for (; looks > 0; --looks) {
+    if (pass()) {
+      drive.moved = true;
+      if (condition.holds()) return true;
+    } else if (std::ranges::any_of(all_executors(), needs_help)) {
+      return false;
+    }
+  }
+  return false;
 }
 
 // The driver thread's turn: until there is nothing to do, or somebody waits for it himself, or

@@ -61,8 +61,8 @@ class Executor {
   void submit(Stream& stream, TaskPtr&& task);
 
   // Waits here and drives until the condition holds; false if the wait ended before. The condition
-  // is asked without locks, at least every 50 ms; whoever makes it true from outside of this
-  // device's tasks rings the doorbell.
+  // is asked without locks, or under the drive lock, at least every 50 ms; whoever makes it true
+  // from outside of this device's tasks rings the doorbell.
   bool drive_until(const Condition& condition, const Wait& wait);
 
   // Polls each head once if nobody else drives; true if something moved.
@@ -119,6 +119,7 @@ class Executor {
   void drop_idle_streams();
   bool check_heads(std::int64_t now);
 
+  bool drive_briefly(const Condition& condition, int looks);
   void drive_unwatched();
   bool drive_around();
   void arm_if_unwatched();

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <mutex>
 
@@ -17,15 +16,11 @@ namespace {
 
 constexpr std::int64_t kLongestExit_ns = 200'000'000;
 
-// Plain words without destructors: they are looked at until the very end.
-constinit std::atomic<bool> forked{false};
 constinit std::atomic<bool> exiting{false};
 constinit std::mutex adding;
-constinit Executor* executors[kMostDevices] = {};
-constinit std::atomic<std::size_t> executor_count{0};
 
 void stop_drivers() {
-  if (forked.load()) return;
+  if (is_forked()) return;
   exiting.store(true);
   const std::int64_t until = now_ns() + kLongestExit_ns;
   for (Executor* executor : all_executors()) {
@@ -38,17 +33,14 @@ void stop_drivers() {
 
 void watch_process() {
   static const bool watching = [] {
-    ::pthread_atfork(nullptr, nullptr, [] { forked.store(true); });
+    ::pthread_atfork(nullptr, nullptr, [] { life::forked.store(true); });
     std::atexit(stop_drivers);
     return true;
   }();
   static_cast<void>(watching);
 }
 
-bool is_forked() noexcept { return forked.load(std::memory_order_relaxed); }
-
-void require_not_forked() {
-  if (!is_forked()) return;
+void life::refuse_forked() {
   throw_error(ErrorCode::kInvalidUsage,
               "process %d was forked from one that had used Catenary already, and has neither its "
               "threads nor its devices: fork before the first call, or exec",
@@ -59,13 +51,9 @@ bool process_exiting() noexcept { return exiting.load(); }
 
 void add_executor(Executor& executor) {
   const std::lock_guard lock(adding);
-  const std::size_t count = executor_count.load();
-  executors[count] = &executor;
-  executor_count.store(count + 1);
-}
-
-std::span<Executor* const> all_executors() noexcept {
-  return {executors, executor_count.load(std::memory_order_acquire)};
+  const std::size_t count = life::executor_count.load();
+  life::executors[count] = &executor;
+  life::executor_count.store(count + 1);
 }
 
 }  // namespace catenary

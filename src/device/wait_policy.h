@@ -1,9 +1,9 @@
 // WaitPolicy: how a thread spends its time while nothing moves.
 //
-// First a few pauses, which keep the core; then yields, which lend it; then sleep. How many of each
-// follows from how many ranks share the cores: with a core per rank a longer look is free, with
-// more ranks than cores every pause is stolen from a rank that has work. Any thread; Backoff
-// belongs to one.
+// First it looks again and again, in which most waits end; then with a few pauses, which keep the
+// core; then with yields, which lend it; then it sleeps. How many of each follows from how many
+// ranks share the cores: with a core per rank a longer look is free, with more ranks than cores
+// every pause is stolen from a rank that has work. Any thread; Backoff belongs to one.
 #pragma once
 
 #include <algorithm>
@@ -20,16 +20,17 @@ inline void cpu_pause() noexcept {
 }
 
 struct WaitPolicy {
+  int looks;
   int pauses;
   int yields;
 
   // Just enough to let the others pass by.
-  static constexpr WaitPolicy lean() noexcept { return {0, 50}; }
-  // With a core per rank, some 200 us: a pause takes about 25 ns and a yield about 0.5 us. The
-  // pauses are few even then: the system may have put two ranks on one core while another one
-  // idles, and every pause then keeps away the very rank that is waited for.
+  static constexpr WaitPolicy lean() noexcept { return {1, 0, 50}; }
+  // With a core per rank, some 200 us: a look takes about 25 ns, a pause as long, and a yield about
+  // 0.5 us. Looks and pauses are few even then: the system may have put two ranks on one core while
+  // another one idles, and every one of them then keeps away the very rank that is waited for.
   static constexpr WaitPolicy for_ranks(int ranks, int cores) noexcept {
-    return ranks > cores ? lean() : WaitPolicy{100, 400};
+    return ranks > cores ? lean() : WaitPolicy{128, 50, 400};
   }
 };
 

@@ -10,6 +10,7 @@
 // communicator is told.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <span>
@@ -34,8 +35,10 @@ struct Turn {
 class RunOwner {
  public:
   // Throws the communicator's failure, if it has one. False: it is failing, and until it knows why,
-  // in a moment, nothing of it goes on. Cheap: at each poll.
-  virtual bool may_go_on() = 0;
+  // in a moment, nothing of it goes on.
+  bool may_go_on() {
+    return !in_trouble_.load(std::memory_order_acquire) || may_go_on_in_trouble();
+  }
   // The slow look, on behalf of a run that does not get on: abort, peers' deaths and reports, and
   // peers that run something else.
   virtual void check_peers(const class GroupRun& run) = 0;
@@ -46,7 +49,7 @@ class RunOwner {
   // A run is about to begin, its turn having come.
   virtual void begins(const Descriptor& descriptor) noexcept = 0;
   // A run was polled, and got on or not.
-  virtual void polled(bool moved) noexcept = 0;
+  void polled(bool moved) noexcept { moves_ += moved ? 1 : 0; }
   // A run threw: becomes the communicator's failure unless it already has one. False: once it is
   // known why, which may_go_on() tells.
   virtual bool run_failed(const std::exception& error) noexcept = 0;
@@ -55,6 +58,11 @@ class RunOwner {
 
  protected:
   ~RunOwner() = default;
+  // What may_go_on() gives once in_trouble_ is set, which stays.
+  virtual bool may_go_on_in_trouble() = 0;
+
+  std::atomic<bool> in_trouble_{false};  // it has failed, or may have
+  std::uint64_t moves_ = 0;              // how often a run got on; by who drives
 };
 
 class GroupRun final : public Task {

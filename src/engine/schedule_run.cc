@@ -24,7 +24,7 @@ void ScheduleRun::begin(const RunSpec& spec, const void* input, void* output,
   if (spec.stamp == 0 || spec.stamp != spec_.stamp) take(spec);
   spec_.input = static_cast<const std::byte*>(input);
   spec_.output = static_cast<std::byte*>(output);
-  spec_.descriptor.sequence = sequence;
+  spec_.descriptor.sequence = expected_.sequence = sequence;
   pass_ = step_ = slice_ = 0;
   started_ = false;
   waits_for_ = kNobody;
@@ -33,6 +33,8 @@ void ScheduleRun::begin(const RunSpec& spec, const void* input, void* output,
 void ScheduleRun::take(const RunSpec& spec) {
   spec_ = spec;
   element_bytes_ = element_bytes(spec.descriptor.type);
+  expected_ = spec.descriptor;
+  if (expected_.kind == Collective::kRecv) expected_.kind = Collective::kSend;
   const Slicing& slicing = spec_.slicing;
   // An operation on nothing still tells its peers so.
   passes_ = std::max<std::size_t>(slicing.passes(), 1);
@@ -182,8 +184,8 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, boo
 }
 
 // The data of the next message on a link, null data while there is none.
-ByteView ScheduleRun::peek(const PlannedStep& step, RecvLink& link, int peer, bool opening,
-                           std::size_t bytes) {
+inline ByteView ScheduleRun::peek(const PlannedStep& step, RecvLink& link, int peer, bool opening,
+                                  std::size_t bytes) {
   const ByteView message = link.try_peek();
   if (message.empty()) {
     waits_for_ = peer;
@@ -202,7 +204,7 @@ ByteView ScheduleRun::peek(const PlannedStep& step, RecvLink& link, int peer, bo
 }
 
 // Room for a slice in the next slot of a step's send link, null while there is none.
-std::byte* ScheduleRun::acquire(const PlannedStep& step, bool opening, std::size_t bytes) {
+inline std::byte* ScheduleRun::acquire(const PlannedStep& step, bool opening, std::size_t bytes) {
   const std::size_t skip = opening ? opening_bytes(bytes) : 0;
   const ByteSpan slot = step.send->try_acquire(skip + bytes);
   if (slot.empty()) {
@@ -217,29 +219,28 @@ std::byte* ScheduleRun::acquire(const PlannedStep& step, bool opening, std::size
 }
 
 // It goes between two ranks in one step.
-Descriptor ScheduleRun::opening_of(const PlannedStep& step, int sender) const {
+inline Descriptor ScheduleRun::opening_of(const PlannedStep& step, int sender) const {
   const Descriptor& mine = spec_.descriptor;
   if (mine.kind != Collective::kAllToAllV) return mine;
   return catenary::opening_of(mine, sender, spec_.slicing.partition().chunk(step.extent).count);
 }
 
-void ScheduleRun::check_opening(const PlannedStep& step, ByteView message, int peer) const {
-  const Descriptor mine = opening_of(step, peer);
+inline void ScheduleRun::check_opening(const PlannedStep& step, ByteView message, int peer) const {
   Descriptor theirs;
   if (message.size() >= sizeof theirs) {
     std::memcpy(&theirs, message.data(), sizeof theirs);
-    if (matches(mine, theirs)) return;
+    if (expected_ == theirs || matches(opening_of(step, peer), theirs)) return;
   }
-  throw disagreement(spec_.rank, mine, peer, theirs);
+  throw disagreement(spec_.rank, opening_of(step, peer), peer, theirs);
 }
 
-const std::byte* ScheduleRun::source(const Chunk& chunk, const Slice& slice) const {
+inline const std::byte* ScheduleRun::source(const Chunk& chunk, const Slice& slice) const {
   if (!chunk) return nullptr;
   if (chunk.buffer != Buffer::kInput) return target(chunk, slice);
   return spec_.input + begin_of(chunk) + slice.offset;
 }
 
-std::byte* ScheduleRun::target(const Chunk& chunk, const Slice& slice) const {
+inline std::byte* ScheduleRun::target(const Chunk& chunk, const Slice& slice) const {
   if (!chunk) return nullptr;
   if (chunk.buffer == Buffer::kScratch) {
     return scratch_ + static_cast<std::size_t>(chunk.index) * scratch_stride_ + slice.offset;
@@ -249,9 +250,9 @@ std::byte* ScheduleRun::target(const Chunk& chunk, const Slice& slice) const {
 
 // The heart: what one slice does to bytes. `received` and `own` are operands (either may be null),
 // `kept` and `passed_on` are places for the result (either may be null).
-void ScheduleRun::apply(const PlannedStep& step, const std::byte* received, const std::byte* own,
-                        bool own_is_input, std::byte* kept, std::byte* passed_on,
-                        std::size_t bytes) {
+inline void ScheduleRun::apply(const PlannedStep& step, const std::byte* received,
+                               const std::byte* own, bool own_is_input, std::byte* kept,
+                               std::byte* passed_on, std::size_t bytes) {
   const bool scale_own = scaled_ && own_is_input && own != nullptr;
   const bool computes = scale_own || (received != nullptr && own != nullptr);
   if (!computes) {
@@ -276,8 +277,8 @@ void ScheduleRun::apply(const PlannedStep& step, const std::byte* received, cons
 }
 
 // The operands in the order that the step says: the bits may depend on it.
-void ScheduleRun::combine(const PlannedStep& step, std::byte* out, const std::byte* received,
-                          const std::byte* own, bool scale_own, std::size_t count) {
+inline void ScheduleRun::combine(const PlannedStep& step, std::byte* out, const std::byte* received,
+                                 const std::byte* own, bool scale_own, std::size_t count) {
   if (!scale_own) {
     spec_.kernels->reduce(out, step.received_first ? received : own,
                           step.received_first ? own : received, count);
@@ -289,7 +290,7 @@ void ScheduleRun::combine(const PlannedStep& step, std::byte* out, const std::by
   }
 }
 
-void ScheduleRun::finish_average(std::byte* at, std::size_t bytes) {
+inline void ScheduleRun::finish_average(std::byte* at, std::size_t bytes) {
   if (spec_.divisor == 1) return;
   spec_.kernels->divide(at, at, spec_.divisor, bytes / element_bytes_);
 }

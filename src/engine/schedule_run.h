@@ -102,6 +102,7 @@ class ScheduleRun {
   RunSpec spec_;
   bool is_lone_ = false;  // there is one chunk, and one slice of it
   Slice lone_;            // in the buffer, then
+  Descriptor expected_;   // how peers open their messages, but those of an AlltoAllv
   bool scaled_ = false;
   std::size_t element_bytes_ = 1;
   std::byte* scratch_ = nullptr;
