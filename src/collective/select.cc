@@ -12,6 +12,13 @@ namespace {
 constexpr int kMostDirectRanks = 64;
 // Slices shorter than this are not worth their messages on any machine we know.
 constexpr std::size_t kLeastSliceBytes = 8192;
+// Longer messages are cut like these.
+constexpr std::size_t kLongestPriced = std::size_t{1} << 40;
+
+// The representative of a class is its power of two.
+constexpr std::size_t bytes_of_class(std::size_t size_class) {
+  return size_class == 0 ? 0 : std::size_t{1} << std::min<std::size_t>(size_class - 1, 62);
+}
 
 }  // namespace
 
@@ -23,10 +30,8 @@ Selector::Selector(int nranks, const MachineFacts& machine, const CostParameters
       links_(links),
       rules_(std::move(rules)) {}
 
-// The representative of a class is its power of two.
 const Selection& Selector::decide(Collective collective, std::size_t size_class) {
-  const std::size_t bytes =
-      size_class == 0 ? 0 : std::size_t{1} << std::min<std::size_t>(size_class - 1, 62);
+  const std::size_t bytes = bytes_of_class(size_class);
   const std::vector<Selection> all = candidates(collective, bytes);
   if (all.empty()) {
     throw_error(ErrorCode::kInvalidUsage, "no algorithm available for function %s.%s",
@@ -35,6 +40,13 @@ const Selection& Selector::decide(Collective collective, std::size_t size_class)
   Selection& known = known_[index_of(collective)][size_class];
   known = all.front();
   return known;
+}
+
+Cut Selector::decide_message_cut(std::size_t size_class) const {
+  const Algorithm* all_to_all = find_algorithm(Collective::kAllToAll, "direct");
+  CATENARY_ASSERT(all_to_all != nullptr);
+  const std::size_t bytes = std::min(bytes_of_class(size_class), kLongestPriced);
+  return priced(*all_to_all, bytes * static_cast<std::size_t>(nranks_)).cut;
 }
 
 bool Selector::has_room(const Algorithm& algorithm) const {

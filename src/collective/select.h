@@ -9,6 +9,7 @@
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "src/collective/algorithms.h"
@@ -37,6 +38,13 @@ class Selector {
     return known.algorithm != nullptr ? known : decide(collective, size_class(bytes));
   }
 
+  // How sends and receives of `bytes` are cut, whatever the rules. They come in groups, mostly one
+  // for each rank: what keeps the slots of an all-to-all in the caches does the same for theirs.
+  const Cut& message_cut(std::size_t bytes) {
+    std::optional<Cut>& known = message_cuts_[size_class(bytes)];
+    return known ? *known : known.emplace(decide_message_cut(size_class(bytes)));
+  }
+
   // Everything that could run, the fastest first; each with its best cut.
   std::vector<Selection> candidates(Collective collective, std::size_t bytes) const;
   // How long what select() chooses takes.
@@ -53,6 +61,7 @@ class Selector {
     return static_cast<std::size_t>(collective);
   }
   const Selection& decide(Collective collective, std::size_t size_class);
+  Cut decide_message_cut(std::size_t size_class) const;
   bool has_room(const Algorithm& algorithm) const;
   Selection priced(const Algorithm& algorithm, std::size_t bytes) const;
   Place place() const { return {.ranks = nranks_, .box = machine_.box}; }
@@ -63,6 +72,7 @@ class Selector {
   const Cut links_;
   const AlgorithmRules rules_;
   std::array<std::array<Selection, kSizeClasses>, kCollectiveCount> known_;
+  std::array<std::optional<Cut>, kSizeClasses> message_cuts_;
 };
 
 }  // namespace catenary

@@ -1,38 +1,60 @@
 #include "src/comm/group.h"
 
 #include <algorithm>
+#include <compare>
 #include <deque>
 #include <future>
-#include <unordered_map>
 #include <utility>
 
 #include "src/base/scope_exit.h"
 
 namespace catenary {
+namespace {
 
-constinit thread_local int Group::depth_ = 0;
+// What is kept for the next group: lists of requests, and how long they may be.
+constexpr std::size_t kKeptLists = 64;
+constexpr std::size_t kKeptRequests = 4096;
 
-Group& Group::of_this_thread() {
-  static thread_local Group group;
-  return group;
+}  // namespace
+
+constinit thread_local Group* Group::mine_ = nullptr;
+
+Group& Group::make() {
+  struct Owner {
+    Group group;
+    ~Owner() { mine_ = nullptr; }
+  };
+  static thread_local Owner owner;
+  owner.group.spare_lists_.reserve(kKeptLists);
+  mine_ = &owner.group;
+  return owner.group;
 }
 
-void Group::add(std::shared_ptr<Communicator> communicator, const OperationRequest& request) {
-  auto member = std::find_if(members_.begin(), members_.end(), [&](const Member& known) {
-    return known.communicator == communicator;
+void Group::add(const std::shared_ptr<Communicator>& communicator,
+                const OperationRequest& request) {
+  // Mostly it is the one of the call before.
+  const bool again = !members_.empty() && members_.back().communicator == communicator;
+  (again ? members_.back() : join(communicator)).requests.push_back(request);
+}
+
+Group::Member& Group::join(const std::shared_ptr<Communicator>& communicator) {
+  const auto known = std::find_if(members_.begin(), members_.end(), [&](const Member& member) {
+    return member.communicator == communicator;
   });
-  if (member == members_.end()) {
-    const auto differs = [&](const Member& known) {
-      return known.communicator->options().blocking != communicator->options().blocking;
-    };
-    if (std::any_of(members_.begin(), members_.end(), differs)) {
-      throw_error(ErrorCode::kInvalidArgument,
-                  "Blocking and nonblocking communicators are not allowed in the same group.");
-    }
-    members_.push_back({std::move(communicator), {}});
-    member = std::prev(members_.end());
+  if (known != members_.end()) return *known;
+  const auto differs = [&](const Member& member) {
+    return member.communicator->options().blocking != communicator->options().blocking;
+  };
+  if (std::any_of(members_.begin(), members_.end(), differs)) {
+    throw_error(ErrorCode::kInvalidArgument,
+                "Blocking and nonblocking communicators are not allowed in the same group.");
   }
-  member->requests.push_back(request);
+  members_.push_back({communicator, {}});
+  if (!spare_lists_.empty()) {
+    members_.back().requests = std::move(spare_lists_.back());
+    spare_lists_.pop_back();
+  }
+  return members_.back();
 }
 
 void Group::note_error(const Error& error) {
@@ -60,7 +82,19 @@ Group::Outcome Group::end() {
   cancel.release();
   finish_jobs(rows);
   submit(contents.members);
+  keep_storage(std::move(contents.members));
   return rows.outcome;
+}
+
+void Group::keep_storage(std::vector<Member> members) noexcept {
+  for (Member& member : members) {
+    const bool is_small = member.requests.capacity() <= kKeptRequests;
+    if (!is_small || spare_lists_.size() == spare_lists_.capacity()) continue;
+    member.requests.clear();
+    spare_lists_.push_back(std::move(member.requests));
+  }
+  members.clear();
+  if (members_.empty() && members.capacity() > members_.capacity()) members_ = std::move(members);
 }
 
 // Operations of a group run together, whatever their order: also those of different communicators,
@@ -85,13 +119,18 @@ void Group::submit(const std::vector<Member>& members) {
 
 bool Group::share_a_stream(const std::vector<Member>& members) {
   if (members.size() < 2) return false;
-  std::unordered_map<const Stream*, const Member*> users;
+  users_.clear();
   for (const Member& member : members) {
     for (const OperationRequest& request : member.requests) {
-      if (users.try_emplace(request.stream, &member).first->second != &member) return true;
+      const User user{request.stream, &member};
+      if (users_.empty() || users_.back() != user) users_.push_back(user);
     }
   }
-  return false;
+  std::ranges::sort(users_);
+  const auto is_shared = [](const User& one, const User& next) {
+    return one.stream == next.stream && one.member != next.member;
+  };
+  return std::ranges::adjacent_find(users_, is_shared) != users_.end();
 }
 
 // Communicators run side by side.

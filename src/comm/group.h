@@ -21,9 +21,9 @@ namespace catenary {
 
 class Group {
  public:
-  static Group& of_this_thread();
+  static Group& of_this_thread() { return mine_ != nullptr ? *mine_ : make(); }
   // Whether this thread has a group open. Cheap: every operation asks.
-  static bool any_open() { return depth_ > 0; }
+  static bool any_open() { return mine_ != nullptr && mine_->active(); }
 
   bool active() const { return depth_ > 0; }
   void start() { ++depth_; }
@@ -38,7 +38,7 @@ class Group {
   void drop();
 
   // While active.
-  void add(std::shared_ptr<Communicator> communicator, const OperationRequest& request);
+  void add(const std::shared_ptr<Communicator>& communicator, const OperationRequest& request);
   // `run` waits for other ranks (all jobs of a group run at the same time), or, in the background,
   // only starts what waits. Jobs of the same parent run one after the other, in the order of the
   // calls, since they share its control plane. `cancel` is called if the group fails before all
@@ -67,17 +67,32 @@ class Group {
     std::vector<std::future<void>> waiting;
     Outcome outcome = Outcome::kDone;
   };
+  static Group& make();
+  Member& join(const std::shared_ptr<Communicator>& communicator);
   Contents close();
-  static void submit(const std::vector<Member>& members);
-  static bool share_a_stream(const std::vector<Member>& members);
+  void submit(const std::vector<Member>& members);
+  bool share_a_stream(const std::vector<Member>& members);
+  void keep_storage(std::vector<Member> members) noexcept;
   static void start_jobs(const std::vector<Job>& jobs, Rows& rows);
   static void finish_jobs(Rows& rows);
 
-  // A word in the thread's own block, which a library that is loaded late has room for too.
-  [[gnu::tls_model("initial-exec")]] static constinit thread_local int depth_;
+  // In the thread's own block, which a library that is loaded late has room for too. Null until the
+  // thread opens a group, and once it ends.
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Group* mine_;
+
+  int depth_ = 0;
   std::optional<Error> first_error_;
   std::vector<Member> members_;
   std::vector<Job> jobs_;
+
+  // Storage kept from one group to the next: empty lists of requests, and who uses which stream.
+  std::vector<std::vector<OperationRequest>> spare_lists_;
+  struct User {
+    const Stream* stream;
+    const Member* member;
+    auto operator<=>(const User&) const = default;
+  };
+  std::vector<User> users_;
 };
 
 }  // namespace catenary

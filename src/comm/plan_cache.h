@@ -45,6 +45,9 @@ class PlanCache {
     return hit ? *last : look_up(wanted);
   }
 
+  // How a message of so many bytes is cut, by both of its ends; its plan is the same for all sizes.
+  const Cut& message_cut(std::size_t bytes) { return selector_.message_cut(bytes); }
+
   // How long that would take.
   double estimate_ns(const Wanted& wanted) {
     return selector_.estimate_ns(wanted.kind, bytes_of(wanted));

@@ -189,16 +189,18 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   if (request.kind == Collective::kReduceScatterV)
     spec.descriptor.parts = digest_of(request.parts->input);
 
+  const std::size_t bytes = element_bytes(request.type);
+  const Cut& cut =
+      is_point_to_point(request.kind) ? plans_->message_cut(request.count * bytes) : entry.cut;
   for (int lane = 0; lane < recipe.lanes; ++lane) {
     const auto index = static_cast<std::size_t>(lane);
     spec.plan = &entry.lanes[index];
     spec.scratch = &scratch_[index];
-    const std::size_t bytes = element_bytes(request.type);
     const Partition partition = request.parts != nullptr
                                     ? Partition::uneven(*request.parts, bytes, lane, recipe.lanes)
                                     : partition_for(request.kind, request.count, bytes,
                                                     spec.plan->chunk_count, lane, recipe.lanes);
-    spec.slicing = Slicing(partition, entry.cut.slice_bytes, entry.cut.slices_per_pass());
+    spec.slicing = Slicing(partition, cut.slice_bytes, cut.slices_per_pass());
     spec.stamp = ++last_stamp_;
     recipe.specs[index] = spec;
   }
