@@ -132,7 +132,7 @@ void enqueue(const Given& given) {
   if (Group::any_open()) {
     Group::of_this_thread().add(call.shared(), request);
   } else {
-    call->check({&request, 1});
+    if (is_point_to_point(given.kind)) call->check({&request, 1});
     call->submit({&request, 1});
   }
 }

@@ -1,4 +1,4 @@
-// A fence for places where a read-modify-write has just been done.
+// A fence for places where a read-modify-write has just been done, and a hint to the caches.
 //
 // Two threads that each store something and then look at what the other one stores (work and
 // sleepers, mostly) must not both miss it. That takes a full fence between store and look on both
@@ -19,6 +19,15 @@ inline void fence_after_rmw() noexcept {
   std::atomic_signal_fence(std::memory_order_seq_cst);
 #else
   std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
+// Asks for the cache line to be ours alone, since we shall write to it in a moment.
+inline void fetch_to_write(const void* at) noexcept {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(at)));
+#else
+  __builtin_prefetch(at, 1);
 #endif
 }
 

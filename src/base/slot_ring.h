@@ -28,6 +28,7 @@
 #include <cstring>
 
 #include "src/base/error.h"
+#include "src/base/fence.h"
 #include "src/base/types.h"
 
 namespace catenary {
@@ -82,23 +83,26 @@ class SlotCursor {
   }
   SlotLine& line() const {
     return *reinterpret_cast<SlotLine*>(memory_ +
-                                        (1 + std::size_t{slot_}) * SlotRingShape::kLineSpacing);
+                                        (1 + std::size_t{slot()}) * SlotRingShape::kLineSpacing);
   }
-  std::byte* data() const { return memory_ + shape_.data_offset(slot_); }
+  std::byte* data() const { return memory_ + shape_.data_offset(slot()); }
   const SlotRingShape& shape() const { return shape_; }
   // The number of the next message, counted from 0 and modulo 2^32.
   std::uint32_t next() const { return next_; }
 
   void advance() {
     ++next_;
-    if (++slot_ == shape_.slots) slot_ = 0;
+    const std::uint32_t slot = this->slot() + 1;
+    slot_.store(slot == shape_.slots ? 0 : slot, std::memory_order_relaxed);
   }
 
  private:
   std::byte* memory_;
   SlotRingShape shape_;
+  std::uint32_t slot() const { return slot_.load(std::memory_order_relaxed); }
+
   std::uint32_t next_;
-  std::uint32_t slot_;
+  std::atomic<std::uint32_t> slot_;  // atomic for SlotProducer::prepare()
 };
 
 class SlotProducer {
@@ -113,6 +117,10 @@ class SlotProducer {
     acquired_bytes_ = bytes;
     return {bytes <= kInlineBytes ? cursor_.line().data : cursor_.data(), bytes};
   }
+
+  // Fetches the line that the next message will be announced in, ahead of time: getting it from the
+  // consumer's core takes as long as all else about a short message. Any thread, at any time.
+  void prepare() const noexcept { fetch_to_write(&cursor_.line()); }
 
   // Publishes the first 0 < bytes <= acquired of the span. Who filled it with non-temporal stores
   // has fenced them: a release store does not order those.

@@ -26,7 +26,14 @@ class RunPool {
   RunPool& operator=(const RunPool&) = delete;
 
   std::unique_ptr<GroupRun> take() {
-    if (free_.size() < kRoom) fetch();
+    const std::uint64_t fetched = fetched_.load(std::memory_order_relaxed);
+    const std::uint64_t waiting = given_.load(std::memory_order_acquire) - fetched;
+    if (waiting == 1) {
+      std::unique_ptr<GroupRun> run(way_back_[fetched % kRoom]);
+      count_up(fetched_);
+      return run;
+    }
+    if (waiting > 0 && free_.size() < kRoom) fetch();
     if (free_.empty()) return std::make_unique<GroupRun>();
     std::unique_ptr<GroupRun> run = std::move(free_.back());
     free_.pop_back();

@@ -147,6 +147,7 @@ Recipe& Communicator::recipe_for(const OperationRequest& request) {
 void Communicator::add_operation(const OperationRequest& request, GroupRun& run) {
   Recipe& recipe = recipe_for(request);
   if (!recipe.fits(request)) write(recipe, request);
+  if (recipe.opens_on != nullptr) recipe.opens_on->prepare();
   const std::uint64_t ticket = recipe.turn->take();
   for (int lane = 0; lane < recipe.lanes; ++lane) {
     run.add(recipe.specs[static_cast<std::size_t>(lane)], request.input, request.output,
@@ -204,6 +205,9 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
     spec.stamp = ++last_stamp_;
     recipe.specs[index] = spec;
   }
+  const std::vector<PlannedStep>& steps = entry.lanes.front().steps;
+  const bool is_short = request.count * bytes <= kCompactDataBytes;
+  recipe.opens_on = is_short && !steps.empty() ? steps.front().send : nullptr;
   recipe.repeatable = request.parts == nullptr && request.reduction.name != Reduction::kPreMulSum;
 }
 

@@ -200,7 +200,7 @@ void Executor::make_room(Stream& stream) {
 
 void Executor::place(Stream& stream, TaskPtr&& task) noexcept {
   if (stream.items_.empty()) active_.push_back(&stream);
-  stream.items_.push({std::move(task), next_order_++});
+  stream.items_.push_reserved({std::move(task), next_order_++});
   count_up(queued_);
 }
 

@@ -21,6 +21,9 @@ class RingQueue {
   }
   void push(T value) {
     reserve_one();
+    push_reserved(std::move(value));
+  }
+  void push_reserved(T&& value) noexcept {
     slots_[last_++ & (slots_.size() - 1)] = std::move(value);
   }
   T pop() noexcept { return std::move(slots_[first_++ & (slots_.size() - 1)]); }

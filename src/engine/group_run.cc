@@ -30,7 +30,7 @@ Task::Progress GroupRun::poll_members() {
   bool some_are_over = false;
   for (const std::uint32_t index : open_) {
     Member& member = members_[index];
-    if (!is_on_turn(member)) continue;
+    if (!is_on_turn(member) || member.run.still_waits()) continue;
     if (!member.run.started()) owner_->begins(member.run.spec().descriptor);
     const Progress progress = member.run.advance();
     moved = moved || progress != Progress::kNone;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "src/base/error.h"
@@ -28,11 +29,13 @@ void ScheduleRun::begin(const RunSpec& spec, const void* input, void* output,
   pass_ = step_ = slice_ = 0;
   started_ = false;
   waits_for_ = kNobody;
+  awaited_ = nullptr;
 }
 
 void ScheduleRun::take(const RunSpec& spec) {
   spec_ = spec;
   element_bytes_ = element_bytes(spec.descriptor.type);
+  element_shift_ = std::countr_zero(element_bytes_);
   expected_ = spec.descriptor;
   if (expected_.kind == Collective::kRecv) expected_.kind = Collective::kSend;
   const Slicing& slicing = spec_.slicing;
@@ -46,6 +49,7 @@ void ScheduleRun::take(const RunSpec& spec) {
 }
 
 Task::Progress ScheduleRun::advance() {
+  awaited_ = nullptr;
   if (!started_) {
     take_scalar();
     take_scratch();
@@ -166,7 +170,7 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, boo
   if (slice.bytes > 0) {
     std::byte* kept = target(step.dst, slice);
     std::byte* out = kept != nullptr ? kept : passed_on;
-    const std::size_t count = slice.bytes / element_bytes_;
+    const std::size_t count = elements_in(slice.bytes);
     if (scaled_ && sources[0].own.buffer == Buffer::kInput) {
       // Only the first operand is ever our own here: others would have come as scaled messages.
       spec_.kernels->scale(out, operands[0], spec_.scaling.value, count);
@@ -189,6 +193,7 @@ inline ByteView ScheduleRun::peek(const PlannedStep& step, RecvLink& link, int p
   const ByteView message = link.try_peek();
   if (message.empty()) {
     waits_for_ = peer;
+    awaited_ = &link;
     return {};
   }
   std::size_t skip = 0;
@@ -264,7 +269,7 @@ inline void ScheduleRun::apply(const PlannedStep& step, const std::byte* receive
   const std::size_t block = kept != nullptr && passed_on != nullptr ? kBlockBytes : bytes;
   for (std::size_t at = 0; at < bytes; at += block) {
     const std::size_t now = std::min(block, bytes - at);
-    const std::size_t count = now / element_bytes_;
+    const std::size_t count = elements_in(now);
     std::byte* out = (kept != nullptr ? kept : passed_on) + at;
     if (received == nullptr) {
       spec_.kernels->scale(out, own + at, spec_.scaling.value, count);
@@ -292,7 +297,7 @@ inline void ScheduleRun::combine(const PlannedStep& step, std::byte* out, const 
 
 inline void ScheduleRun::finish_average(std::byte* at, std::size_t bytes) {
   if (spec_.divisor == 1) return;
-  spec_.kernels->divide(at, at, spec_.divisor, bytes / element_bytes_);
+  spec_.kernels->divide(at, at, spec_.divisor, elements_in(bytes));
 }
 
 void ScheduleRun::take_scalar() {

@@ -56,6 +56,8 @@ class ScheduleRun {
 
   // Does every step that can be done now.
   Task::Progress advance();
+  // Whether advance() would find as little to take as the last time. The cheaper question.
+  bool still_waits() const { return awaited_ != nullptr && awaited_->try_peek().empty(); }
 
   const RunSpec& spec() const { return spec_; }
   // Whether advance() was called before.
@@ -96,6 +98,7 @@ class ScheduleRun {
   std::size_t begin_of(const Chunk& chunk) const {
     return is_lone_ ? lone_.offset : spec_.slicing.part(chunk, pass_).offset * element_bytes_;
   }
+  std::size_t elements_in(std::size_t bytes) const { return bytes >> element_shift_; }
   void take_scalar();
   void take_scratch();
 
@@ -104,7 +107,8 @@ class ScheduleRun {
   Slice lone_;            // in the buffer, then
   Descriptor expected_;   // how peers open their messages, but those of an AlltoAllv
   bool scaled_ = false;
-  std::size_t element_bytes_ = 1;
+  std::size_t element_bytes_ = 1;  // a power of two
+  int element_shift_ = 0;
   std::byte* scratch_ = nullptr;
   std::size_t scratch_stride_ = 0;  // bytes from one scratch chunk to the next
   std::size_t pass_ = 0;
@@ -113,6 +117,7 @@ class ScheduleRun {
   std::size_t slice_ = 0;  // of the current step in the current pass
   bool started_ = false;
   int waits_for_ = kNobody;
+  RecvLink* awaited_ = nullptr;  // what the last advance() ended at, if it was that
 };
 
 }  // namespace catenary

@@ -26,6 +26,7 @@ class RingSendLink final : public SendLink {
     ring_.commit(bytes);
     peer_bell_.ring();
   }
+  void prepare() const noexcept override { ring_.prepare(); }
   bool try_flush() override { return true; }
 
  private:

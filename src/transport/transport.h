@@ -35,6 +35,8 @@ class SendLink {
   virtual ByteSpan try_acquire(std::size_t bytes) = 0;
   // Publishes the first `bytes` of the span, 0 < bytes <= what was acquired, and rings the peer.
   virtual void commit(std::size_t bytes) = 0;
+  // A short message will follow soon: a hint, from any thread.
+  virtual void prepare() const noexcept {}
   // Whether all that was committed will arrive without us: it lies in the peer's memory, or the
   // kernel has it. Until then somebody must go on calling poll(), and a send is not done.
   virtual bool try_flush() = 0;
