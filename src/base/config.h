@@ -40,6 +40,7 @@ struct Config {
   std::int64_t shm_disable = 0;     // NCCL_SHM_DISABLE
   std::int64_t slot_bytes = 65536;  // CATENARY_SLOT_BYTES
   std::int64_t slots = 16;          // CATENARY_SLOTS
+  std::int64_t least_loan = 8192;   // CATENARY_LEND_BYTES
   std::string host_id = "";         // NCCL_HOSTID
   // Devices.
   std::int64_t devices = 0;  // CATENARY_DEVICES

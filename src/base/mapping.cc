@@ -13,9 +13,9 @@ namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-std::byte* map_or_throw(std::size_t bytes, int flags, int fd, std::uint64_t offset) {
-  void* base =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, fd, static_cast<off_t>(offset));
+std::byte* map_or_throw(std::size_t bytes, int flags, int fd, std::uint64_t offset,
+                        int access = PROT_READ | PROT_WRITE) {
+  void* base = ::mmap(nullptr, bytes, access, flags, fd, static_cast<off_t>(offset));
   if (base == MAP_FAILED) {
     throw_system_error(format("cannot map %zu bytes of memory (see ulimit -v and the memory "
                               "limit of the container)",
@@ -29,6 +29,10 @@ std::byte* map_or_throw(std::size_t bytes, int flags, int fd, std::uint64_t offs
 
 Mapping Mapping::shared(int fd, std::size_t bytes, std::uint64_t offset) {
   return Mapping(map_or_throw(bytes, MAP_SHARED | MAP_NORESERVE, fd, offset), bytes);
+}
+
+Mapping Mapping::read_only(int fd, std::size_t bytes) {
+  return Mapping(map_or_throw(bytes, MAP_SHARED | MAP_NORESERVE, fd, 0, PROT_READ), bytes);
 }
 
 Mapping Mapping::anonymous(std::size_t bytes) {

@@ -15,6 +15,8 @@ class Mapping {
   Mapping() = default;
   // Maps `bytes` of `fd` shared, readable and writable, from `offset`.
   static Mapping shared(int fd, std::size_t bytes, std::uint64_t offset = 0);
+  // Maps `bytes` of `fd` so that nobody can write through it.
+  static Mapping read_only(int fd, std::size_t bytes);
   // Private zeroed memory that costs nothing until touched.
   static Mapping anonymous(std::size_t bytes);
 

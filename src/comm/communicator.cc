@@ -5,7 +5,9 @@
 
 #include "src/base/log.h"
 #include "src/comm/rank_facts.h"
+#include "src/device/memory.h"
 #include "src/device/process_life.h"
+#include "src/topology/machine.h"
 
 namespace catenary {
 namespace {
@@ -33,6 +35,9 @@ TransportContext transport_context(const Membership& membership, std::size_t sli
   context.slot_bytes = slice_bytes + kSlotOverhead;
   context.slots = static_cast<std::uint32_t>(config.slots);
   context.config = &config;
+  if (const Heap* heap = Memory::process().heap(); heap != nullptr) {
+    context.heap = {heap->base(), heap->bytes(), heap->fd()};
+  }
   return context;
 }
 
@@ -53,6 +58,10 @@ Communicator::Communicator(int rank, int nranks, Device& device, const Communica
       reductions_(nranks),
       isa_(kernels::isa_from(config)),
       slice_bytes_(round_up(static_cast<std::size_t>(config.slot_bytes), 64)),
+      least_loan_(config.least_loan == 0
+                      ? SIZE_MAX
+                      : std::max(kLeastLoan, static_cast<std::size_t>(config.least_loan))),
+      least_past_caches_(last_level_cache_bytes() / static_cast<std::size_t>(nranks)),
       own_message_{.steps = {{.src = input(0), .dst = output(0), .extent = output(0)}},
                    .fold_sources = {}},
       ledger_(rank),

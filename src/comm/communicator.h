@@ -132,6 +132,8 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   Reductions reductions_;
   const kernels::Isa isa_;
   const std::size_t slice_bytes_;
+  const std::size_t least_loan_;
+  const std::size_t least_past_caches_;
   const Plan own_message_;
 
   // Constant after join().

@@ -17,6 +17,36 @@ std::vector<Stream*> streams_beside(const Stream& main,
   return others;
 }
 
+ByteView memory_of(const void* base, std::size_t elements, std::size_t element_bytes) {
+  return {static_cast<const std::byte*>(base), elements * element_bytes};
+}
+
+std::size_t end_of(const std::vector<Range>& parts) {
+  std::size_t end = 0;
+  for (const Range& part : parts) end = std::max(end, part.offset + part.count);
+  return end;
+}
+
+// Whether input and output overlap: a rank then writes over what it has given.
+bool shares_buffer(const OperationRequest& request, int nranks) {
+  if (request.input == nullptr || request.output == nullptr) return false;
+  std::size_t in = request.count;
+  std::size_t out = request.count;
+  if (request.parts != nullptr) {
+    in = end_of(request.parts->input);
+    out = end_of(request.parts->output);
+  } else if (holds_part_per_rank(request.kind)) {
+    const auto parts = static_cast<std::size_t>(nranks);
+    if (request.kind != Collective::kReduceScatter && request.kind != Collective::kScatter)
+      out *= parts;
+    if (request.kind != Collective::kAllGather && request.kind != Collective::kGather) in *= parts;
+  }
+  const std::size_t bytes = element_bytes(request.type);
+  const ByteView from = memory_of(request.input, in, bytes);
+  const ByteView to = memory_of(request.output, out, bytes);
+  return from.data() < to.data() + to.size() && to.data() < from.data() + from.size();
+}
+
 }  // namespace
 
 TaskPtr Communicator::make_task(std::span<const OperationRequest> requests) {
@@ -130,6 +160,9 @@ void Communicator::add_operation(const OperationRequest& request, GroupRun& run)
   spec.scaling = request.reduction.scaling;
   spec.divisor = request.reduction.divisor;
   spec.rank = rank_;
+  spec.least_loan = least_loan_;
+  spec.in_place = shares_buffer(request, nranks_);
+  spec.past_caches = request.count * element_bytes(request.type) >= least_past_caches_;
 
   const auto peer = static_cast<std::size_t>(request.root);
   Turn& turn = request.kind == Collective::kSend   ? send_turns_[peer]

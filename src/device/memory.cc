@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "src/base/error.h"
+#include "src/base/log.h"
 #include "src/device/device_error.h"
 #include "src/device/process_life.h"
 #include "src/topology/machine.h"
@@ -42,10 +43,15 @@ Memory& Memory::process() {
   return memory;
 }
 
-const Heap& Memory::heap() {
+const Heap* Memory::heap() {
   require_not_forked();
   const std::unique_lock lock(mutex_);
-  return heap_locked();
+  try {
+    return &heap_locked();
+  } catch (const Error& error) {
+    log_info(Subsystem::kAlloc, -1, format("There is no device memory: %s", error.what()));
+    return nullptr;
+  }
 }
 
 // Larger than the machine's memory, so that gaps between blocks never matter.

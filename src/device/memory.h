@@ -51,9 +51,9 @@ class Memory {
   // The block that `pointer` points into.
   std::optional<MemoryBlock> find(const void* pointer) const;
 
-  // Where all blocks lie, those to come as well. Throws kSystem if there is none and none can be
-  // made.
-  const Heap& heap();
+  // Where all blocks lie, those to come as well. Null if none can be made: then there will be no
+  // blocks.
+  const Heap* heap();
 
  private:
   static constexpr std::size_t kLeastBytes = 256;

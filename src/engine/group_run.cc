@@ -77,6 +77,11 @@ const ScheduleRun* GroupRun::waiting_collective() const {
 bool GroupRun::fail(const std::exception& error) noexcept { return owner_->run_failed(error); }
 
 void GroupRun::recycle() noexcept {
+  if (left_ != 0) {
+    for (const Member& member : members_) {
+      if (!member.over) member.run.withdraw();
+    }
+  }
   const std::shared_ptr<RunOwner> owner = std::move(owner_);
   owner->run_over(*this);
 }

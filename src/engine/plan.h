@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "src/collective/lending.h"
 #include "src/collective/schedule.h"
 #include "src/transport/link_table.h"
 
@@ -19,7 +20,8 @@ struct PlannedStep {
   SendLink* send = nullptr;
   Chunk src = {};
   Chunk dst = {};
-  Chunk extent = {};  // a chunk as long as all of the step
+  Chunk extent = {};     // a chunk as long as all of the step
+  Lending lending = {};  // what may be lent to whom it is sent
   int recv_from = kNobody;
   int send_to = kNobody;
   bool received_first = false;
@@ -44,7 +46,9 @@ struct Plan {
   std::vector<FoldSource> fold_sources;
 };
 
-// `scaled`: inputs are multiplied on the way in, so they cannot be read in place.
-Plan compile(const Schedule& schedule, int rank, Channel channel, bool scaled, LinkTable& links);
+// What the steps of `schedule` may lend: one entry a step. `scaled`: inputs are multiplied on the
+// way in, so they cannot be read in place.
+Plan compile(const Schedule& schedule, const std::vector<Lending>& lendings, int rank,
+             Channel channel, bool scaled, LinkTable& links);
 
 }  // namespace catenary

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "src/base/error.h"
+#include "src/kernels/copy.h"
 
 namespace catenary {
 namespace {
@@ -91,6 +92,7 @@ bool ScheduleRun::do_step(const PlannedStep& step) {
 }
 
 bool ScheduleRun::do_slice(const PlannedStep& step, const Slice& slice, bool first) {
+  borrowed_ = false;
   const bool opens_recv = first && step.opens_recv;
   const bool opens_send = first && step.opens_send;
   const std::byte* received = nullptr;
@@ -101,20 +103,23 @@ bool ScheduleRun::do_slice(const PlannedStep& step, const Slice& slice, bool fir
     received = peek(step, *step.recv, step.recv_from, opens_recv, slice.bytes).data();
     if (received == nullptr) return false;
   }
+  const std::optional<Loan> loan = sends ? try_lend(step, slice) : std::nullopt;
   if (sends) {
-    passed_on = acquire(step, opens_send, slice.bytes);
+    passed_on = acquire(step, opens_send, loan ? sizeof *loan : slice.bytes);
     if (passed_on == nullptr) return false;
   }
   if (slice.bytes > 0) {
     apply(step, received, source(step.src, slice), step.src.buffer == Buffer::kInput,
-          target(step.dst, slice), passed_on, slice.bytes);
+          target(step.dst, slice), loan ? nullptr : passed_on, slice.bytes);
   }
-  if (sends) step.send->commit((opens_send ? opening_bytes(slice.bytes) : 0) + slice.bytes);
+  if (borrowed_) check_still_lent(*step.recv, step.recv_from);
+  if (sends) send(step, opens_send, loan, passed_on, slice.bytes);
   if (receives) step.recv->release();
   return true;
 }
 
 bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, bool first) {
+  borrowed_ = false;
   constexpr int kFewSources = 16;
   std::array<const void*, kFewSources> few;
   std::vector<const void*> many;
@@ -137,7 +142,9 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, boo
   }
   const bool opens_send = first && step.opens_send;
   const bool sends = step.send != nullptr && (slice.bytes > 0 || opens_send);
-  std::byte* passed_on = sends ? acquire(step, opens_send, slice.bytes) : nullptr;
+  const std::optional<Loan> loan = sends ? try_lend(step, slice) : std::nullopt;
+  std::byte* passed_on =
+      sends ? acquire(step, opens_send, loan ? sizeof *loan : slice.bytes) : nullptr;
   if (sends && passed_on == nullptr) return false;
   if (slice.bytes > 0) {
     std::byte* kept = target(step.dst, slice);
@@ -148,15 +155,50 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, boo
       spec_.kernels->scale(out, operands[0], spec_.scaling.value, count);
       operands[0] = out;
     }
-    spec_.kernels->fold(out, operands, step.fold_count, count);
+    const auto fold =
+        writes_past_caches(step) ? spec_.kernels->fold_streaming : spec_.kernels->fold;
+    fold(out, operands, step.fold_count, count);
     if (step.dst.buffer == Buffer::kOutput) finish_average(kept, slice.bytes);
-    copy_unless_same(passed_on, out, slice.bytes);
+    if (!loan) copy_unless_same(passed_on, out, slice.bytes);
   }
-  if (sends) step.send->commit((opens_send ? opening_bytes(slice.bytes) : 0) + slice.bytes);
+  if (borrowed_) {
+    for (int i = 0; i < step.fold_count; ++i) {
+      if (is_sent(sources[i])) check_still_lent(*sources[i].recv, sources[i].recv_from);
+    }
+  }
+  if (sends) send(step, opens_send, loan, passed_on, slice.bytes);
   for (int i = 0; i < step.fold_count; ++i) {
     if (is_sent(sources[i])) sources[i].recv->release();
   }
   return true;
+}
+
+// Lends what a step sends, if it may and the peer can borrow it.
+std::optional<Loan> ScheduleRun::try_lend(const PlannedStep& step, const Slice& slice) {
+  if (slice.bytes < spec_.least_loan || !step.lending.chunk) return std::nullopt;
+  if (spec_.in_place && !step.lending.in_place) return std::nullopt;
+  return step.send->try_lend({source(step.lending.chunk, slice), slice.bytes});
+}
+
+// What acquire() has opened.
+void ScheduleRun::send(const PlannedStep& step, bool opening, const std::optional<Loan>& loan,
+                       std::byte* slot, std::size_t bytes) {
+  if (loan) std::memcpy(slot, &*loan, sizeof *loan);
+  const std::size_t sent = loan ? sizeof *loan : bytes;
+  step.send->commit((opening ? opening_bytes(sent) : 0) + sent);
+}
+
+void ScheduleRun::check_still_lent(const RecvLink& link, int peer) const {
+  if (link.still_lent()) return;
+  throw_error(ErrorCode::kRemote, "rank %d gave up %s while rank %d was reading its memory", peer,
+              describe(spec_.descriptor).c_str(), spec_.rank);
+}
+
+void ScheduleRun::withdraw() const noexcept {
+  if (!started_) return;
+  for (const PlannedStep& step : spec_.plan->steps) {
+    if (step.send != nullptr) step.send->withdraw();
+  }
 }
 
 // The data of the next message on a link, null data while there is none.
@@ -167,10 +209,14 @@ ByteView ScheduleRun::peek(const PlannedStep& step, RecvLink& link, int peer, bo
     waits_for_ = peer;
     return {};
   }
-  std::size_t skip = 0;
-  if (opening) {
-    check_opening(step, message, peer);
-    skip = opening_bytes(bytes);
+  if (opening) check_opening(step, message, peer);
+  const std::size_t skip = opening ? opening_bytes(bytes) : 0;
+  const std::size_t loan_at = opening ? opening_bytes(sizeof(Loan)) : 0;
+  if (bytes >= kLeastLoan && message.size() == loan_at + sizeof(Loan)) {
+    Loan loan;
+    std::memcpy(&loan, message.data() + loan_at, sizeof loan);
+    borrowed_ = true;
+    if (loan.bytes == bytes) return link.borrow(loan);
   }
   if (message.size() != skip + bytes) {
     throw_error(ErrorCode::kRemote, "rank %d sent %zu bytes to rank %d where %zu belong to %s",
@@ -234,6 +280,9 @@ void ScheduleRun::apply(const PlannedStep& step, const std::byte* received, cons
   const bool computes = scale_own || (received != nullptr && own != nullptr);
   if (!computes) {
     const std::byte* from = received != nullptr ? received : own;
+    if (kept != nullptr && kept != from && passed_on == nullptr && writes_past_caches(step)) {
+      return kernels::copy_streaming(kept, from, bytes);
+    }
     copy_unless_same(passed_on, from, bytes);
     copy_unless_same(kept, from, bytes);
     return;
@@ -251,6 +300,11 @@ void ScheduleRun::apply(const PlannedStep& step, const std::byte* received, cons
     if (received != nullptr && step.dst.buffer == Buffer::kOutput) finish_average(out, now);
     if (kept != nullptr && passed_on != nullptr) std::memcpy(passed_on + at, out, now);
   }
+}
+
+// What is kept and not passed on, by this step or the next ones: a peer reads what is lent.
+bool ScheduleRun::writes_past_caches(const PlannedStep& step) const {
+  return spec_.past_caches && step.dst.buffer == Buffer::kOutput && step.send == nullptr;
 }
 
 // The operands in the order that the step says: the bits may depend on it.

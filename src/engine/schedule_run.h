@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "src/collective/partition.h"
@@ -43,8 +44,16 @@ struct RunSpec {
   Descriptor descriptor;
   Scaling scaling;
   std::int64_t divisor = 1;  // integer averages
+  // Slices of fewer bytes are copied rather than lent; at least kLeastLoan.
+  std::size_t least_loan = SIZE_MAX;
+  bool in_place = false;  // input and output share memory
+  // Output is more than caches hold: it is written past them where nobody reads it soon.
+  bool past_caches = false;
   int rank = 0;
 };
+
+// A message that is shorter is never a loan, so its length tells a loan from a message.
+inline constexpr std::size_t kLeastLoan = 1024;
 
 class ScheduleRun {
  public:
@@ -61,6 +70,8 @@ class ScheduleRun {
   int waits_for() const { return waits_for_; }
   // By peer: whether something was taken from it already, or is waited for now.
   std::vector<bool> opened(int nranks) const;
+  // It is given up: what is lent may change from now on.
+  void withdraw() const noexcept;
   // Another number whenever this has got on.
   std::uint64_t position() const {
     return (std::uint64_t{pass_} * spec_.plan->steps.size() + step_) << 32 | slice_;
@@ -76,6 +87,10 @@ class ScheduleRun {
   bool do_slice(const PlannedStep& step, const Slice& slice, bool first);
   bool do_fold_slice(const PlannedStep& step, const Slice& slice, bool first);
 
+  std::optional<Loan> try_lend(const PlannedStep& step, const Slice& slice);
+  void send(const PlannedStep& step, bool opening, const std::optional<Loan>& loan, std::byte* slot,
+            std::size_t bytes);
+  void check_still_lent(const RecvLink& link, int peer) const;
   ByteView peek(const PlannedStep& step, RecvLink& link, int peer, bool opening, std::size_t bytes);
   std::byte* acquire(const PlannedStep& step, bool opening, std::size_t bytes);
   void check_opening(const PlannedStep& step, ByteView message, int peer) const;
@@ -87,6 +102,7 @@ class ScheduleRun {
                const std::byte* own, bool scale_own, std::size_t count);
   void apply(const PlannedStep& step, const std::byte* received, const std::byte* own,
              bool own_is_input, std::byte* kept, std::byte* passed_on, std::size_t bytes);
+  bool writes_past_caches(const PlannedStep& step) const;
   void finish_average(std::byte* at, std::size_t bytes);
   void take_scalar();
   void take_scratch();
@@ -101,6 +117,7 @@ class ScheduleRun {
   std::size_t step_ = 0;
   std::size_t slice_ = 0;  // of the current step in the current pass
   bool started_ = false;
+  bool borrowed_ = false;  // from a peer, for the slice at hand
   int waits_for_ = kNobody;
 };
 

@@ -44,7 +44,7 @@ TEST(Memory, can_be_mapped_a_second_time_from_what_find_tells) {
     EXPECT_EQ(block->base, base);
     EXPECT_EQ(block->bytes, bytes);
     EXPECT_EQ(block->device, 3);
-    const Heap& heap = memory.heap();
+    const Heap& heap = *memory.heap();
     check_memfd(heap.fd(), heap.bytes());
     const Mapping peer = Mapping::shared(heap.fd(), heap.bytes());
     EXPECT_EQ(std::memcmp(peer.data() + block->offset, base, bytes), 0);
