@@ -88,6 +88,9 @@ const std::vector<Variable>& variables() {
              "Messages of so many bytes and more are read where they lie instead of being copied, "
              "where the buffer comes from ncclMemAlloc or the like and the peer can map it. 0: "
              "none."),
+      number("CATENARY_LEND_IN_PLACE_BYTES", &Config::least_lent_in_place, 0, std::int64_t{1} << 40,
+             "Operations in place lend nothing if they have fewer bytes: their owner takes back "
+             "every cache line that was read, to write it."),
       text("NCCL_HOSTID", &Config::host_id,
            "Ranks with different values never share memory, as if on different hosts."),
       number("CATENARY_DEVICES", &Config::devices, 0, 4096,

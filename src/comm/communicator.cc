@@ -61,7 +61,9 @@ Communicator::Communicator(int rank, int nranks, Device& device, const Communica
       least_loan_(config.least_loan == 0
                       ? SIZE_MAX
                       : std::max(kLeastLoan, static_cast<std::size_t>(config.least_loan))),
-      least_past_caches_(last_level_cache_bytes() / static_cast<std::size_t>(nranks)),
+      least_in_place_(static_cast<std::size_t>(config.least_lent_in_place)),
+      // Input and output of all ranks, if they share this machine.
+      least_past_caches_(last_level_cache_bytes() / static_cast<std::size_t>(2 * nranks)),
       own_message_{.steps = {{.src = input(0), .dst = output(0), .extent = output(0)}},
                    .fold_sources = {}},
       ledger_(rank),

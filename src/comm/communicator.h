@@ -133,6 +133,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   const kernels::Isa isa_;
   const std::size_t slice_bytes_;
   const std::size_t least_loan_;
+  const std::size_t least_in_place_;  // operations of fewer bytes lend nothing in place
   const std::size_t least_past_caches_;
   const Plan own_message_;
 

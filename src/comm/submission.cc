@@ -160,9 +160,11 @@ void Communicator::add_operation(const OperationRequest& request, GroupRun& run)
   spec.scaling = request.reduction.scaling;
   spec.divisor = request.reduction.divisor;
   spec.rank = rank_;
-  spec.least_loan = least_loan_;
+  const std::size_t request_bytes = request.count * element_bytes(request.type);
   spec.in_place = shares_buffer(request, nranks_);
-  spec.past_caches = request.count * element_bytes(request.type) >= least_past_caches_;
+  const bool lends = !spec.in_place || request_bytes >= least_in_place_;
+  spec.least_loan = lends ? least_loan_ : SIZE_MAX;
+  spec.past_caches = request_bytes >= least_past_caches_;
 
   const auto peer = static_cast<std::size_t>(request.root);
   Turn& turn = request.kind == Collective::kSend   ? send_turns_[peer]
