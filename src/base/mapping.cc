@@ -31,8 +31,17 @@ Mapping Mapping::shared(int fd, std::size_t bytes, std::uint64_t offset) {
   return Mapping(map_or_throw(bytes, MAP_SHARED | MAP_NORESERVE, fd, offset), bytes);
 }
 
+Mapping Mapping::try_reserve(std::size_t bytes) noexcept {
+  void* base =
+      ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return base != MAP_FAILED ? Mapping(static_cast<std::byte*>(base), bytes) : Mapping();
+}
+
 Mapping Mapping::read_only(int fd, std::size_t bytes) {
-  return Mapping(map_or_throw(bytes, MAP_SHARED | MAP_NORESERVE, fd, 0, PROT_READ), bytes);
+  Mapping mapping(map_or_throw(bytes, MAP_SHARED | MAP_NORESERVE, fd, 0, PROT_READ), bytes);
+  // The kernel would fill a sparse file with pages in order to dump it.
+  ::madvise(mapping.data(), bytes, MADV_DONTDUMP);
+  return mapping;
 }
 
 Mapping Mapping::anonymous(std::size_t bytes) {

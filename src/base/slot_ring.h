@@ -33,6 +33,7 @@
 #include <cstring>
 
 #include "src/base/error.h"
+#include "src/base/fence.h"
 #include "src/base/types.h"
 
 namespace catenary {
@@ -133,9 +134,9 @@ class SlotProducer {
   }
   // What was lent may change after this returns; the consumer can tell.
   void withdraw() {
-    cursor_.withdrawn().store(1, std::memory_order_relaxed);
-    // Before any change of what was lent.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    // A read-modify-write, and a fence: the store comes before any change of what was lent.
+    cursor_.withdrawn().exchange(1, std::memory_order_seq_cst);
+    fence_after_rmw();
   }
 
   // Publishes the first 0 < bytes <= acquired of the span. Who filled it with non-temporal stores
@@ -201,7 +202,7 @@ class SlotConsumer {
   // Whether all that was read so far of what the producer lent was as lent.
   bool still_lent() const {
     // Our reads come before the look: if they saw a change, the look sees why.
-    std::atomic_thread_fence(std::memory_order_acquire);
+    acquire_fence();
     return cursor_.withdrawn().load(std::memory_order_relaxed) == 0;
   }
 

@@ -35,6 +35,7 @@ TransportContext transport_context(const Membership& membership, std::size_t sli
   context.slot_bytes = slice_bytes + kSlotOverhead;
   context.slots = static_cast<std::uint32_t>(config.slots);
   context.config = &config;
+  if (config.least_loan == 0) return context;
   if (const Heap* heap = Memory::process().heap(); heap != nullptr) {
     context.heap = {heap->base(), heap->bytes(), heap->fd()};
   }
@@ -339,7 +340,8 @@ bool Communicator::look_from_outside(std::optional<Error>& proof) {
 void Communicator::look_for_suspicion(const ScheduleRun& waiting) {
   const std::lock_guard lock(issue_mutex_);
   const int late = waiting.waits_for();
-  if (late != kNobody) {
+  // Who has not taken what we lent may be doing anything else first.
+  if (late != kNobody && !waiting.only_waits_to_be_taken()) {
     if (collective_turn_.idle()) stall_watch_->check_unread(waiting, late, Channel::kCollective);
     if (recv_turns_[static_cast<std::size_t>(late)].idle()) {
       stall_watch_->check_unread(waiting, late, Channel::kPointToPoint);

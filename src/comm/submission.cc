@@ -160,7 +160,9 @@ void Communicator::add_operation(const OperationRequest& request, GroupRun& run)
   spec.scaling = request.reduction.scaling;
   spec.divisor = request.reduction.divisor;
   spec.rank = rank_;
-  const std::size_t request_bytes = request.count * element_bytes(request.type);
+  const std::size_t parts =
+      holds_part_per_rank(request.kind) ? static_cast<std::size_t>(nranks_) : 1;
+  const std::size_t request_bytes = request.count * parts * element_bytes(request.type);
   spec.in_place = shares_buffer(request, nranks_);
   const bool lends = !spec.in_place || request_bytes >= least_in_place_;
   spec.least_loan = lends ? least_loan_ : SIZE_MAX;

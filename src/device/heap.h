@@ -5,10 +5,11 @@
 //     kFirstOffset  extents, handed out first fit on multiples of a huge page
 //
 // Address space is what an extent costs; pages cost memory when first touched, and go back to the
-// machine when their extent is freed.
+// machine when their extent is freed. Only extents go into core dumps: the kernel would fill the
+// gaps with pages in order to dump them.
 //
-// Threads: one at a time, but token() and the like any. Nothing waits. Owner: Memory. Failure: the
-// constructor throws kSystem; take() returns null when nothing is free.
+// Threads: one at a time, but base(), bytes() and fd() any. Nothing waits. Owner: Memory. Failure:
+// the constructor throws kSystem; take() returns null when nothing is free.
 #pragma once
 
 #include <array>
@@ -25,7 +26,7 @@ class Heap {
   static constexpr std::size_t kAlignment = std::size_t{2} << 20;  // a huge page
   using Token = std::array<std::byte, 16>;
 
-  // Of at least this size if the limits of this process allow, otherwise as large as they do.
+  // Of that size, or as large as the limits of this process allow.
   explicit Heap(std::size_t bytes);
 
   // `bytes` at a multiple of kAlignment; null if no gap is as long.
@@ -36,13 +37,15 @@ class Heap {
   std::byte* base() const { return base_; }
   std::size_t bytes() const { return bytes_; }
   int fd() const { return fd_.get(); }
-  const Token& token() const { return *reinterpret_cast<const Token*>(base_); }
 
  private:
   static constexpr std::size_t kFirstOffset = kAlignment;
+  static constexpr std::size_t kLeastBytes = 4 * kAlignment;
+
+  bool try_map();
 
   UniqueFd fd_;
-  Mapping reserved_;  // wider than the memfd, for alignment
+  Mapping reserved_;  // address space, wider than the memfd for alignment
   std::byte* base_ = nullptr;
   std::size_t bytes_ = 0;
   std::map<std::size_t, std::size_t> gaps_;  // offset -> bytes; no two touch

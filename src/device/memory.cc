@@ -54,9 +54,11 @@ const Heap* Memory::heap() {
   }
 }
 
-// Larger than the machine's memory, so that gaps between blocks never matter.
+// Larger than the machine's memory, so that gaps between blocks never matter; but on large
+// machines, where address space for all ranks' heaps is what runs short.
 Heap& Memory::heap_locked() {
-  if (!heap_) heap_.emplace(4 * machine_bytes());
+  constexpr std::size_t kAmple = std::size_t{1} << 40;
+  if (!heap_) heap_.emplace(std::max(machine_bytes(), std::min(2 * machine_bytes(), kAmple)));
   return *heap_;
 }
 
@@ -91,8 +93,10 @@ std::byte* Memory::take_pooled(std::size_t size_class) {
   }
   const std::size_t block_bytes = kLeastBytes << size_class;
   chunk_used_ = round_up(chunk_used_, block_bytes);
-  if (chunk_ == nullptr || chunk_used_ + block_bytes > kChunkBytes) {
-    chunk_ = take_extent(kChunkBytes);
+  if (chunk_ == nullptr || chunk_used_ + block_bytes > chunk_bytes_) {
+    const std::size_t bytes = std::min(kMostChunkBytes, heap_locked().bytes() / 4);
+    chunk_ = take_extent(bytes);
+    chunk_bytes_ = bytes;
     chunk_used_ = 0;
   }
   std::byte* base = chunk_ + chunk_used_;

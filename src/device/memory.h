@@ -58,7 +58,7 @@ class Memory {
  private:
   static constexpr std::size_t kLeastBytes = 256;
   static constexpr std::size_t kClasses = 13;  // 256 B, 512 B, ... 1 MiB
-  static constexpr std::size_t kChunkBytes = std::size_t{64} << 20;
+  static constexpr std::size_t kMostChunkBytes = std::size_t{64} << 20;
 
   struct Block {
     std::size_t bytes;
@@ -78,6 +78,7 @@ class Memory {
   Blocks blocks_;
   std::array<std::vector<std::byte*>, kClasses> free_;
   std::byte* chunk_ = nullptr;  // that new pooled blocks are cut from
+  std::size_t chunk_bytes_ = 0;
   std::size_t chunk_used_ = 0;
 };
 

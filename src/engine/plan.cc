@@ -35,6 +35,7 @@ class Compiler {
         ++i;
       }
     }
+    find_what_is_for_good();
     return std::move(plan_);
   }
 
@@ -54,6 +55,22 @@ class Compiler {
       }
       own_input_ = step.src;
       own_messages_ = true;
+    }
+  }
+
+  // From the end: what has been read by the steps that are behind us.
+  void find_what_is_for_good() {
+    std::set<int> read;
+    const auto note = [&read](const Chunk& chunk) {
+      if (chunk.buffer == Buffer::kOutput) read.insert(chunk.index);
+    };
+    for (auto step = plan_.steps.rbegin(); step != plan_.steps.rend(); ++step) {
+      step->for_good = step->dst.buffer == Buffer::kOutput && step->send == nullptr &&
+                       !read.contains(step->dst.index);
+      note(step->src);
+      const auto first = plan_.fold_sources.begin() + step->fold_first;
+      std::for_each(first, first + step->fold_count,
+                    [&](const FoldSource& source) { note(source.own); });
     }
   }
 

@@ -155,8 +155,8 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, boo
       spec_.kernels->scale(out, operands[0], spec_.scaling.value, count);
       operands[0] = out;
     }
-    const auto fold =
-        writes_past_caches(step) ? spec_.kernels->fold_streaming : spec_.kernels->fold;
+    const bool past_caches = spec_.past_caches && step.for_good;
+    const auto fold = past_caches ? spec_.kernels->fold_streaming : spec_.kernels->fold;
     fold(out, operands, step.fold_count, count);
     if (step.dst.buffer == Buffer::kOutput) finish_average(kept, slice.bytes);
     if (!loan) copy_unless_same(passed_on, out, slice.bytes);
@@ -280,7 +280,7 @@ void ScheduleRun::apply(const PlannedStep& step, const std::byte* received, cons
   const bool computes = scale_own || (received != nullptr && own != nullptr);
   if (!computes) {
     const std::byte* from = received != nullptr ? received : own;
-    if (kept != nullptr && kept != from && passed_on == nullptr && writes_past_caches(step)) {
+    if (kept != nullptr && kept != from && spec_.past_caches && step.for_good) {
       return kernels::copy_streaming(kept, from, bytes);
     }
     copy_unless_same(passed_on, from, bytes);
@@ -300,11 +300,6 @@ void ScheduleRun::apply(const PlannedStep& step, const std::byte* received, cons
     if (received != nullptr && step.dst.buffer == Buffer::kOutput) finish_average(out, now);
     if (kept != nullptr && passed_on != nullptr) std::memcpy(passed_on + at, out, now);
   }
-}
-
-// What is kept and not passed on, by this step or the next ones: a peer reads what is lent.
-bool ScheduleRun::writes_past_caches(const PlannedStep& step) const {
-  return spec_.past_caches && step.dst.buffer == Buffer::kOutput && step.send == nullptr;
 }
 
 // The operands in the order that the step says: the bits may depend on it.

@@ -47,7 +47,8 @@ struct RunSpec {
   // Slices of fewer bytes are copied rather than lent; at least kLeastLoan.
   std::size_t least_loan = SIZE_MAX;
   bool in_place = false;  // input and output share memory
-  // Output is more than caches hold: it is written past them where nobody reads it soon.
+  // The buffers are more than caches hold: output is written past them where nothing reads it
+  // again.
   bool past_caches = false;
   int rank = 0;
 };
@@ -66,6 +67,8 @@ class ScheduleRun {
   const RunSpec& spec() const { return spec_; }
   // Whether advance() was called before.
   bool started() const { return started_; }
+  // Whether all is done, and peers only have to take what was sent.
+  bool only_waits_to_be_taken() const { return started_ && pass_ == passes_; }
   // For reports of stalls: "waiting for rank 3" or "".
   int waits_for() const { return waits_for_; }
   // By peer: whether something was taken from it already, or is waited for now.
@@ -102,7 +105,6 @@ class ScheduleRun {
                const std::byte* own, bool scale_own, std::size_t count);
   void apply(const PlannedStep& step, const std::byte* received, const std::byte* own,
              bool own_is_input, std::byte* kept, std::byte* passed_on, std::size_t bytes);
-  bool writes_past_caches(const PlannedStep& step) const;
   void finish_average(std::byte* at, std::size_t bytes);
   void take_scalar();
   void take_scratch();
