@@ -46,9 +46,11 @@ bool StallWatch::is_untold(const Descriptor& collective) {
 // A link that is broken proves nothing: its peer may have left in peace, and who uses the link
 // hears of it.
 std::optional<Descriptor> StallWatch::unread_opening(int peer, Channel channel) {
+  RecvLink* link = links_.recv_link_if_come(peer, channel);
+  if (link == nullptr) return std::nullopt;
   ByteView message;
   try {
-    message = links_.recv_link(peer, channel).try_peek();
+    message = link->try_peek();
   } catch (const Error&) {
     return std::nullopt;
   }

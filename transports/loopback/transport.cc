@@ -31,6 +31,7 @@ class LoopbackTransport final : public Transport {
 
   std::unique_ptr<SendLink> connect(const LinkSpec& spec) override { return seat_->connect(spec); }
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override { return seat_->listen(spec); }
+  bool has_come(const LinkSpec&) override { return true; }
   Doorbell* doorbell() override { return seat_ ? seat_->doorbell() : nullptr; }
 
  private:
