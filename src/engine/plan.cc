@@ -63,6 +63,9 @@ class Compiler {
   }
 
   void add_step(const Step& step) {
+    if (own_messages_ && step.recv_from == rank_) {
+      throw Error(ErrorCode::kInternal, "a schedule takes its own message outside of a fold");
+    }
     PlannedStep planned;
     planned.src = step.src;
     planned.dst = step.dst;
