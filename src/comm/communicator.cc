@@ -288,9 +288,10 @@ void Communicator::check_peers(const GroupRun& run) {
   if (waiting == nullptr) return;
   const int late = waiting->waits_for();
   const bool has_left = late != kNobody && membership_->has_left(late);
-  stall_watch_->check_left(run, has_left, moves_);
-  const ScheduleRun* collective = run.waiting_collective();
+  const bool shares_memory = late != kNobody && links_->transport_of(late).shares_memory();
   const std::int64_t now = now_ns();
+  stall_watch_->check_left(run, has_left, moves_, shares_memory, now);
+  const ScheduleRun* collective = run.waiting_collective();
   if (stall_watch_->is_proof_due(collective, moves_, now)) look_for_proof(collective);
   if (stall_watch_->is_suspicion_due(moves_, now)) look_for_suspicion(*waiting);
 }
