@@ -71,7 +71,9 @@ Communicator::Communicator(int rank, int nranks, Device& device, const Communica
       send_plans_(static_cast<std::size_t>(nranks)),
       recv_plans_(static_cast<std::size_t>(nranks)),
       send_turns_(static_cast<std::size_t>(nranks)),
-      recv_turns_(static_cast<std::size_t>(nranks)) {}
+      recv_turns_(static_cast<std::size_t>(nranks)) {
+  pool_.reserve(kPooledRuns);  // run_over() may not run out of memory
+}
 
 Communicator::~Communicator() = default;
 
@@ -173,6 +175,16 @@ void Communicator::submit(std::span<const OperationRequest> requests, Event* aft
   }
 }
 
+void Communicator::join_streams(std::span<const OperationRequest> requests,
+                                const Event& after) noexcept {
+  try {
+    for (const OperationRequest& request : requests) request.stream->wait_event(after);
+  } catch (const std::exception& error) {
+    fail(as_error(error), true);
+    end_in_flight();
+  }
+}
+
 std::unique_ptr<GroupRun> Communicator::take_run() {
   const std::lock_guard lock(pool_mutex_);
   if (pool_.empty()) return std::make_unique<GroupRun>();
@@ -220,11 +232,16 @@ void Communicator::abort() noexcept {
   // Peers that wait for our part would wait for ever; those that do not need us must not be
   // disturbed.
   fail(Error(ErrorCode::kRemote, format("rank %d aborted the communicator", rank_)), busy);
-  // What runs now sees the failure and ends; what is queued behind a user's function ends when its
-  // turn comes, without touching the user's buffers, and need not be waited for.
+  end_in_flight();
+  leave();
+}
+
+// Of a communicator that has failed: what runs now sees that and ends; what is queued behind a
+// user's function ends when its turn comes, without touching the user's buffers, and need not be
+// waited for.
+void Communicator::end_in_flight() noexcept {
   drive_until(device_, [this] { return in_flight_.load(std::memory_order_acquire) == 0; },
               {Deadline::after_ms(kAbortWait_ms), nullptr});
-  leave();
 }
 
 void Communicator::leave() noexcept {
@@ -283,9 +300,10 @@ void Communicator::check_peers(const GroupRun& run) {
   if (waiting == nullptr) return;
   const int late = waiting->waits_for();
   const bool has_left = late != kNobody && membership_->has_left(late);
-  stall_watch_->check_left(run, has_left, moves_);
-  const ScheduleRun* collective = run.waiting_collective();
+  const bool shares_memory = late != kNobody && links_->transport_of(late).shares_memory();
   const std::int64_t now = now_ns();
+  stall_watch_->check_left(run, has_left, moves_, shares_memory, now);
+  const ScheduleRun* collective = run.waiting_collective();
   if (stall_watch_->is_proof_due(collective, moves_, now)) look_for_proof(collective);
   if (stall_watch_->is_suspicion_due(moves_, now)) look_for_suspicion(*waiting);
 }

@@ -57,6 +57,9 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   // they do not wait for other communicators' operations of their group, which need not come in the
   // same order on all ranks.
   void submit(std::span<const OperationRequest> requests, Event* after = nullptr);
+  // Makes the streams of requests that were submitted with `after` wait for it. If there is no
+  // memory for that, the communicator fails and what is under way ends now.
+  void join_streams(std::span<const OperationRequest> requests, const Event& after) noexcept;
   // How long these operations of one group would take, that check() let pass. Does nothing.
   double estimate_ns(std::span<const OperationRequest> requests);
   // Waits until nothing of this communicator is under way.
@@ -110,6 +113,7 @@ class Communicator final : public RunOwner, public std::enable_shared_from_this<
   std::optional<Error> judge_claims();
   std::optional<Error> judge_links(const ScheduleRun* collective);
   bool look_from_outside(std::optional<Error>& proof);
+  void end_in_flight() noexcept;
   TaskPtr make_task(std::span<const OperationRequest> requests);
   void meet(const UniqueId& id, const TransportFactory& transports);
   void fail(const Error& error, bool tell_peers) noexcept;

@@ -87,6 +87,9 @@ class Compiler {
 
   void add_step(std::size_t at) {
     const Step& step = steps_[at];
+    if (own_messages_ && step.recv_from == rank_) {
+      throw Error(ErrorCode::kInternal, "a schedule takes its own message outside of a fold");
+    }
     PlannedStep planned;
     planned.src = step.src;
     planned.dst = step.dst;

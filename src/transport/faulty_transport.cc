@@ -120,6 +120,7 @@ class FaultyTransport final : public Transport {
     return std::make_unique<FaultyRecvLink>(inside_->listen(spec),
                                             Misfortune(faults_, spec, false));
   }
+  bool has_come(const LinkSpec& spec) override { return inside_->has_come(spec); }
   Doorbell* doorbell() override { return nullptr; }
   void poll() override { inside_->poll(); }
 

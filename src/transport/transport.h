@@ -111,6 +111,10 @@ class Transport {
   // each other; what is sent before the other end exists arrives all the same.
   virtual std::unique_ptr<SendLink> connect(const LinkSpec& spec) = 0;
   virtual std::unique_ptr<RecvLink> listen(const LinkSpec& spec) = 0;
+  // Whether there is something to look at: the sender's end of a link has come, of which ours may
+  // not be made yet. Once a sender has flushed, it has, and a later poll() sees it. True, too,
+  // where it is not known and listen() costs nothing that lasts: where memory is shared.
+  virtual bool has_come(const LinkSpec& spec) = 0;
 
   // Whether the peers it reaches run on this machine, and so compete with us for its cores.
   virtual bool shares_memory() const = 0;

@@ -35,6 +35,7 @@ class LoopbackTransport final : public Transport {
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override {
     return seat_->listen(spec, {nullptr, context_.heap.base, context_.heap.bytes});
   }
+  bool has_come(const LinkSpec&) override { return true; }
   Doorbell* doorbell() override { return seat_ ? seat_->doorbell() : nullptr; }
 
  private:

@@ -59,6 +59,7 @@ class ShmTransport final : public Transport {
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override {
     return seat_->listen(spec, readable_heap(spec.peer));
   }
+  bool has_come(const LinkSpec&) override { return true; }
   Doorbell* doorbell() override { return seat_ ? seat_->doorbell() : nullptr; }
 
  private:
