@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <deque>
@@ -29,7 +30,9 @@ namespace {
 
 constexpr int kMostRanks = 64;
 constexpr int kMostNames = 64;
-constexpr int kMostRounds = 255;
+// Variants that take this much longer than the best are out of the running, after some rounds.
+constexpr double kFar = 1.25;
+constexpr int kRoundsBeforeOut = 3;
 constexpr double kMostIterations = 4000;
 
 // In memory that all ranks and the caller share.
@@ -42,8 +45,40 @@ struct Board {
   UniqueId ids[kMostNames];
   double ns[kMostRanks];
   char failure[512] = "";
-  double times[1];  // more follow: kMostNames for each point
+  Timing times[1];  // more follow: kMostNames for each point
 };
+
+// Of the sorted; 0.5 is the median.
+double quantile(std::vector<double> values, double part) {
+  const auto at = static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size() - 1) + 0.5);
+  std::nth_element(values.begin(), values.begin() + at, values.end());
+  return values[static_cast<std::size_t>(at)];
+}
+
+// What is known of a variant. The n-th samples of all that are still in the running were taken one
+// after the other, so that what disturbs them disturbs them alike.
+struct Runner {
+  int iterations = 1;
+  int lead_in = 0;
+  bool is_out = false;
+  std::vector<double> ns;
+
+  double median() const { return quantile(ns, 0.5); }
+};
+
+// Whether it is clear if one takes at most `close` times as long as another: the median of their
+// ratios is known within an interval, by counting.
+bool is_clear(const Runner& one, const Runner& other, double close) {
+  const std::size_t rounds = std::min(one.ns.size(), other.ns.size());
+  std::vector<double> ratios(rounds);
+  for (std::size_t i = 0; i < rounds; ++i) ratios[i] = one.ns[i] / other.ns[i];
+  std::sort(ratios.begin(), ratios.end());
+  const double middle = static_cast<double>(rounds - 1) / 2;
+  const double sideways = std::sqrt(static_cast<double>(rounds));
+  if (middle < sideways) return false;
+  return ratios[static_cast<std::size_t>(middle - sideways)] > close ||
+         ratios[static_cast<std::size_t>(middle + sideways + 0.5)] <= close;
+}
 
 // Waits for all ranks; gives up when one of them has failed.
 void meet(Board& board, int nranks) {
@@ -138,13 +173,17 @@ class Member {
     return request;
   }
 
-  double burst(Communicator& communicator, OperationRequest& request, int iterations) {
+  void submit(Communicator& communicator, OperationRequest& request) {
+    communicator.submit({&request, 1});
+    request.root = (request.root + nranks_ - 1) % nranks_;
+  }
+
+  double burst(Communicator& communicator, OperationRequest& request, int lead_in, int iterations) {
+    for (int i = 0; i < lead_in; ++i) submit(communicator, request);
+    device_.default_stream().synchronize();
     meet(board_, nranks_);
     const std::int64_t begin = now_ns();
-    for (int i = 0; i < iterations; ++i) {
-      communicator.submit({&request, 1});
-      request.root = (request.root + nranks_ - 1) % nranks_;
-    }
+    for (int i = 0; i < iterations; ++i) submit(communicator, request);
     device_.default_stream().synchronize();
     const std::optional<Error> failure = communicator.failure();
     if (failure) throw Error(*failure);
@@ -153,33 +192,72 @@ class Member {
     return *std::max_element(board_.ns, board_.ns + nranks_);
   }
 
-  void run_point(const Point& point, const Effort& effort, double* times) {
-    OperationRequest operation = request(point);
-    double longest = 0;
-    for (const std::string& name : point.variants) {
-      for (int warm_up = 0; warm_up < 2; ++warm_up) {
-        const double ns = burst(communicator(name), operation, nranks_);
-        if (warm_up == 1) longest = std::max(longest, ns);
-      }
-    }
-    // All ranks saw the same times, so they come to the same number.
+  // All ranks saw the same times, so they come to the same numbers, here and in what follows. Each
+  // root has its turn, but for operations so long that two will do.
+  Runner make_runner(const Point& point, const std::string& name, OperationRequest& operation,
+                     const Effort& effort) {
     const int turns = has_root(point.collective) ? nranks_ : 1;
-    const double wanted = std::clamp(effort.burst_ns / longest, 1.0, kMostIterations);
-    const int iterations = (static_cast<int>(wanted) + turns - 1) / turns * turns;
-    std::vector<std::vector<double>> samples(point.variants.size());
-    for (int round = 0; round < std::min(effort.rounds, kMostRounds); ++round) {
-      for (std::size_t i = 0; i < point.variants.size(); ++i) {
-        // Another order each round, so that nobody always runs behind the same one.
-        const std::size_t which = round % 2 == 0 ? i : point.variants.size() - 1 - i;
-        samples[which].push_back(burst(communicator(point.variants[which]), operation, iterations));
-      }
+    burst(communicator(name), operation, 0, 1);
+    const double ns = burst(communicator(name), operation, 0, std::min(turns, 2));
+    const auto wanted = static_cast<int>(std::clamp(effort.burst_ns / ns, 1.0, kMostIterations));
+    Runner runner;
+    runner.iterations = wanted >= turns ? (wanted + turns - 1) / turns * turns
+                                        : std::max(wanted, std::min(turns, 2));
+    runner.lead_in = wanted > 4 ? 2 : 0;
+    return runner;
+  }
+
+  // Another order each round, so that nobody always runs behind the same one. Returns the time.
+  double run_round(const Point& point, int round, OperationRequest& operation,
+                   std::vector<Runner>& runners) {
+    double spent = 0;
+    for (std::size_t i = 0; i < runners.size(); ++i) {
+      const std::size_t which = round % 2 == 0 ? i : runners.size() - 1 - i;
+      Runner& runner = runners[which];
+      if (runner.is_out) continue;
+      const double ns =
+          burst(communicator(point.variants[which]), operation, runner.lead_in, runner.iterations);
+      runner.ns.push_back(ns);
+      spent += ns * (runner.lead_in + runner.iterations);
+    }
+    return spent;
+  }
+
+  // Whether it is clear how good the judged one is. Takes out of the running what is far behind.
+  static bool sift(std::size_t judged, const Point& point, const Effort& effort,
+                   std::vector<Runner>& runners) {
+    // The library's own choice is one of the others once more.
+    const auto is_algorithm = [&](std::size_t i) { return !point.variants[i].empty(); };
+    std::size_t best = judged;
+    for (std::size_t i = 0; i < runners.size(); ++i) {
+      if (is_algorithm(i) && runners[i].median() < runners[best].median()) best = i;
+    }
+    const double far = kFar * runners[best].median();
+    for (std::size_t i = 0; i < runners.size(); ++i) {
+      if (is_algorithm(i) && i != judged && runners[i].median() > far) runners[i].is_out = true;
+    }
+    return best == judged || is_clear(runners[judged], runners[best], effort.close);
+  }
+
+  void run_point(const Point& point, const Effort& effort, Timing* times) {
+    OperationRequest operation = request(point);
+    std::vector<Runner> runners;
+    for (const std::string& name : point.variants) {
+      runners.push_back(make_runner(point, name, operation, effort));
+    }
+    const int most = point.judged ? effort.most_rounds : effort.least_rounds;
+    double spent = 0;
+    for (int round = 1; round <= most; ++round) {
+      spent += run_round(point, round, operation, runners);
+      if (!point.judged || round < kRoundsBeforeOut) continue;
+      const bool is_clear = sift(*point.judged, point, effort, runners);
+      if ((is_clear && round >= effort.least_rounds) || spent > effort.point_ns) break;
     }
     if (rank_ != 0) return;
-    for (std::size_t i = 0; i < samples.size(); ++i) {
-      const double rank_of_it = effort.quantile * static_cast<double>(samples[i].size() - 1);
-      const auto chosen = samples[i].begin() + static_cast<std::ptrdiff_t>(rank_of_it + 0.5);
-      std::nth_element(samples[i].begin(), chosen, samples[i].end());
-      times[i] = *chosen;
+    for (std::size_t i = 0; i < runners.size(); ++i) {
+      const std::vector<double>& ns = runners[i].ns;
+      times[i].ns = quantile(ns, effort.quantile);
+      times[i].spread = (quantile(ns, 0.75) - quantile(ns, 0.25)) / runners[i].median();
     }
   }
 
@@ -259,7 +337,7 @@ MachineFacts facts_of(const Crew& crew) {
 Times measure(const Crew& crew, const std::vector<Point>& points, const Effort& effort,
               const Config& config, const std::function<void(std::size_t)>& tell) {
   if (crew.nranks > kMostRanks) throw_error(ErrorCode::kInvalidArgument, "too many ranks");
-  const std::size_t bytes = sizeof(Board) + points.size() * kMostNames * sizeof(double);
+  const std::size_t bytes = sizeof(Board) + points.size() * kMostNames * sizeof(Timing);
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw_system_error("cannot map memory", errno);
   const ScopeExit unmap([&] { ::munmap(memory, bytes); });
@@ -289,7 +367,7 @@ Times measure(const Crew& crew, const std::vector<Point>& points, const Effort& 
   }
   Times times;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const double* first = board.times + i * kMostNames;
+    const Timing* first = board.times + i * kMostNames;
     times.emplace_back(first, first + points[i].variants.size());
   }
   return times;

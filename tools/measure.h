@@ -2,7 +2,8 @@
 // in turns, round after round, and takes the median, or a lower quantile, of the slowest rank's
 // time.
 //
-// One burst is so many operations one after the other on a stream. Operations with a root take
+// One burst is so many operations one after the other on a stream, after a few that warm its memory
+// up. Operations with a root take
 // another one each time, going backward, so that no rank can run ahead of the others and what is
 // measured is how long an operation takes, not how many can be started.
 //
@@ -12,6 +13,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,19 +33,30 @@ struct Point {
   Collective collective = Collective::kAllReduce;
   std::size_t bytes = 0;  // of the longer buffer
   std::vector<std::string> variants;
+  // Where there is one, it is held against the others, which decides how many rounds it takes.
+  std::optional<std::size_t> judged = {};
 };
 
+// Where a variant is judged, rounds go on until it is clear whether it is within `close` of the
+// best, or there were `most_rounds`, or the point has taken `point_ns`. Meanwhile algorithms that
+// are far from the best fall out of the running. Elsewhere there are `least_rounds`.
 struct Effort {
-  int rounds = 9;
+  int least_rounds = 9;
+  int most_rounds = 60;
+  double close = 1.1;
+  double point_ns = 1e9;
   double burst_ns = 1e6;
   // Which of the times counts: 0.5 is the median. Less is nearer to the truth where a machine has
   // other work, but further from what a user sees there.
   double quantile = 0.5;
 };
 
-// Nanoseconds of an operation, for each point and variant. `tell` hears of each point when it is
-// done.
-using Times = std::vector<std::vector<double>>;
+struct Timing {
+  double ns = 0;      // of an operation
+  double spread = 0;  // between the quartiles, as a part of the median
+};
+// For each point and variant. `tell` hears of each point when it is done.
+using Times = std::vector<std::vector<Timing>>;
 Times measure(const Crew& crew, const std::vector<Point>& points, const Effort& effort,
               const Config& config, const std::function<void(std::size_t)>& tell);
 

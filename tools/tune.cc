@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -16,6 +17,7 @@
 #include "src/topology/machine.h"
 #include "tools/fit.h"
 #include "tools/measure.h"
+#include "tools/other_load.h"
 #include "tools/report.h"
 #include "tools/verb.h"
 
@@ -26,18 +28,21 @@ constexpr char kHelp[] =
     "usage: catenary tune [options]\n"
     "\n"
     "Measures collectives on this machine, fits the parameters of the model that chooses\n"
-    "algorithms, prints them, and keeps them where communicators find them.\n"
+    "algorithms, prints them, and keeps them where communicators find them. Says so if other\n"
+    "programs were at work meanwhile.\n"
     "\n"
     "  --output FILE     write them there (CATENARY_TUNING_FILE, or a file in the cache folder)\n"
     "  --print           only print what is in use now\n"
     "  --dry-run         write nothing\n"
-    "  --seconds N       about how long to measure (10)\n"
+    "  --seconds N       about how long to measure (10; with --quick 1)\n"
+    "  --quick           a rough idea only: two ranks and few sizes\n"
     "  --verbose         also print each time that was measured, beside the one expected\n"
     "  --from FILE       measure nothing: fit to times that --verbose printed there before\n"
     "  --report          instead: compare what the library chooses with the best algorithm,\n"
     "                    measured side by side, over collectives, sizes and ranks\n"
     "  --ranks LIST      of the report: numbers of ranks (2,4,8)\n"
-    "  --rounds N        of the report: times that each point is measured (9)\n";
+    "  --rounds N        of the report: times that each point is measured at least (9); where the\n"
+    "                    choice is neither clearly good nor clearly bad, up to 60\n";
 
 struct Options {
   std::string output;
@@ -45,8 +50,9 @@ struct Options {
   bool only_print = false;
   bool dry_run = false;
   bool verbose = false;
+  bool quick = false;
   bool report = false;
-  double seconds = 10;
+  std::optional<double> seconds;
   ReportOptions report_options;
 };
 
@@ -72,17 +78,13 @@ std::vector<int> numbers_of(const std::string& text) {
 
 // Nothing if the options are no good or only help was wanted; `status` then is the exit code.
 std::optional<Options> parse(int argc, char** argv, int& status) {
-  const option known[] = {{"output", required_argument, nullptr, 'o'},
-                          {"from", required_argument, nullptr, 'f'},
-                          {"print", no_argument, nullptr, 'p'},
-                          {"dry-run", no_argument, nullptr, 'd'},
-                          {"seconds", required_argument, nullptr, 's'},
-                          {"verbose", no_argument, nullptr, 'v'},
-                          {"report", no_argument, nullptr, 'r'},
-                          {"ranks", required_argument, nullptr, 'n'},
-                          {"rounds", required_argument, nullptr, 'R'},
-                          {"help", no_argument, nullptr, 'h'},
-                          {nullptr, 0, nullptr, 0}};
+  const option known[] = {
+      {"output", required_argument, nullptr, 'o'},  {"from", required_argument, nullptr, 'f'},
+      {"print", no_argument, nullptr, 'p'},         {"dry-run", no_argument, nullptr, 'd'},
+      {"seconds", required_argument, nullptr, 's'}, {"quick", no_argument, nullptr, 'q'},
+      {"verbose", no_argument, nullptr, 'v'},       {"report", no_argument, nullptr, 'r'},
+      {"ranks", required_argument, nullptr, 'n'},   {"rounds", required_argument, nullptr, 'R'},
+      {"help", no_argument, nullptr, 'h'},          {nullptr, 0, nullptr, 0}};
   Options options;
   for (int choice = 0; (choice = ::getopt_long(argc, argv, "hv", known, nullptr)) != -1;) {
     switch (choice) {
@@ -91,6 +93,7 @@ std::optional<Options> parse(int argc, char** argv, int& status) {
       case 'p': options.only_print = true; break;
       case 'd': options.dry_run = true; break;
       case 's': options.seconds = number_of(optarg, 1, 3600); break;
+      case 'q': options.quick = true; break;
       case 'v': options.verbose = options.report_options.verbose = true; break;
       case 'r': options.report = true; break;
       case 'n': options.report_options.ranks = numbers_of(optarg); break;
@@ -133,7 +136,7 @@ void add_samples(const Crew& crew, const std::vector<Point>& points, const Times
                         AlgorithmRules(points[i].variants[j], "", ""));
       const Selection& selection = selector.select(points[i].collective, points[i].bytes);
       samples.push_back({selection.algorithm, points[i].bytes, crew.nranks, facts_of(crew),
-                         selection.cut, times[i][j]});
+                         selection.cut, times[i][j].ns});
     }
   }
 }
@@ -187,6 +190,15 @@ struct Stage {
   std::vector<std::string> free;
 };
 
+// What two ranks with a core each do not show keeps its defaults.
+std::vector<Stage> quick_stages() {
+  return {{Wire::kProcesses,
+           {{2, Wire::kProcesses}},
+           points_of({64, 32768, 1048576}),
+           {"operation_ns", "step_ns", "local_byte_ns", "reduced_byte_ns", "processes_hop_ns",
+            "processes_message_ns", "processes_byte_ns"}}};
+}
+
 std::vector<Stage> stages(int cores) {
   const int few = 2;
   const int room = std::clamp(cores, 2, 8);
@@ -213,18 +225,49 @@ std::vector<Stage> stages(int cores) {
   };
 }
 
-CostParameters measure_machine(const Options& options) {
+// How far what was measured can be trusted.
+struct Quality {
+  bool is_quick = false;
+  std::optional<double> others;  // the part of the cores' time that other programs took
+  std::vector<double> spreads;   // of the times of each variant
+};
+constexpr double kBusy = 0.1;
+
+double middle(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), half, values.end());
+  return *half;
+}
+
+std::string describe(const Quality& quality) {
+  std::string text = quality.is_quick ? "Roughly measured" : "Measured";
+  if (quality.others) {
+    text += format(" while other programs took %.0f %% of the cores", 100 * *quality.others);
+  }
+  text += format("; half of the times of an algorithm lie within %.0f %%.",
+                 100 * middle(quality.spreads));
+  if (quality.others && *quality.others > kBusy) {
+    text += " That is too busy a machine: measure again when it is quiet.";
+  }
+  return text;
+}
+
+CostParameters measure_machine(const Options& options, Quality& quality) {
   // What was tuned before must not decide how this is cut.
   Config config;
   config.slot_bytes = Config::process().slot_bytes;
   config.slots = Config::process().slots;
-  const std::vector<Stage> all = stages(usable_cores());
+  const std::vector<Stage> all = options.quick ? quick_stages() : stages(usable_cores());
+  const OtherLoad other_load;
+  quality.is_quick = options.quick;
   std::size_t bursts = 0;
   for (const Stage& stage : all) {
     for (const Point& point : stage.points) bursts += stage.crews.size() * point.variants.size();
   }
-  Effort effort{.rounds = 16, .burst_ns = 0, .quantile = 0.15};
-  effort.burst_ns = options.seconds * 1e9 / 2 / effort.rounds / static_cast<double>(bursts);
+  Effort effort{.least_rounds = 16, .burst_ns = 0, .quantile = 0.15};
+  effort.burst_ns = options.seconds.value_or(options.quick ? 1 : 10) * 1e9 / 2 /
+                    effort.least_rounds / static_cast<double>(bursts);
   CostParameters parameters = default_parameters();
   for (const Stage& stage : all) {
     const std::string what(name_of(stage.wire));
@@ -234,6 +277,10 @@ CostParameters measure_machine(const Options& options) {
       std::fprintf(stderr, "measuring %d ranks, %s\n", crew.nranks, what.c_str());
       const Times times = measure(crew, stage.points, effort, config, [](std::size_t) {});
       add_samples(crew, stage.points, times, config, samples);
+      quality.others = other_load.share();
+      for (const std::vector<Timing>& point : times) {
+        for (const Timing& timing : point) quality.spreads.push_back(timing.spread);
+      }
     }
     if (samples.empty()) continue;
     parameters = fit(samples, parameters, stage.free);
@@ -268,10 +315,13 @@ int run_tune(int argc, char** argv) {
   if (path.empty() && !options->dry_run) {
     throw_error(ErrorCode::kInvalidUsage, "no place for the result: give --output FILE");
   }
-  const CostParameters parameters = measure_machine(*options);
+  Quality quality;
+  const CostParameters parameters = measure_machine(*options, quality);
+  const std::string remark = options->from.empty() ? describe(quality) : "From " + options->from;
+  std::printf("# %s\n", remark.c_str());
   print_parameters(parameters);
   if (options->dry_run) return 0;
-  store_tuning(parameters, path);
+  store_tuning(parameters, path, remark);
   std::fprintf(stderr, "written to %s\n", path.c_str());
   return 0;
 }

@@ -24,8 +24,8 @@ constexpr char kUsage[] =
 
 Proves that schedules do what their collective means, by running them on fingerprints: right
 results from every rank's part once, sends and receives that pair up, no deadlock, in place too,
-and the same bits on all ranks. Up to 64 ranks every rank count, root, lane and box is proved;
-above, to 4096, a sample.
+no more scratch than declared, and the same bits on all ranks. Up to 64 ranks every rank count,
+root, lane and box is proved; above, to 4096, a sample.
 
   --all            every algorithm of every collective
   --ranks N[-M]    only N ranks, or N to M

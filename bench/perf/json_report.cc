@@ -98,6 +98,7 @@ void JsonReport::write_config(std::span<const DeviceLine> devices) {
   text("per_iter_timing", as_text(options_.per_iteration));
   integer("per_iter_skip", options_.per_iteration_skip);
   text("parallel_init", as_text(options_.parallel_init));
+  text("memory", name_of(options_.memory));
   json_.key("devices");
   json_.begin_array();
   for (const DeviceLine& line : devices) {

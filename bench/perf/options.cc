@@ -13,7 +13,7 @@ namespace catenary::perf {
 namespace {
 
 // Flags that have no letter.
-enum LongOnly { kProcs = 1000, kSpoil };
+enum LongOnly { kProcs = 1000, kMemory, kSpoil };
 
 // One flag: what getopt and the reader of -h need to know.
 struct Flag {
@@ -54,8 +54,9 @@ constexpr Flag kFlags[] = {
     {"cta_policy", 'x', "policy", "only 0: a matter of GPUs"},
     {"device_implementation", 'D', "number", "only 0: a matter of GPUs"},
     {"device_cta_count", 'V', "count", "refused: a matter of GPUs"},
-    {"memory", 'M', "0/1", "report memory use at the end (0)"},
-    {"memory_report", 'M', "0/1", nullptr},
+    {"memory", kMemory, "mapped|private",
+     "buffers of ncclMemAlloc, which peers can map, or of malloc (mapped)"},
+    {"memory_report", 'M', "0/1", "report memory use at the end (0)"},
     {"unalign", 'u', "index", "index of the first element used in each buffer (0)"},
     {"per_iter_timing", 'I', "0/1", "time each iteration, show max, p99 and variation (0)"},
     {"per_iter_skip", 'K', "count", "leading iterations that -I leaves out (0)"},
@@ -106,6 +107,20 @@ std::string parse_output_file(const std::string& text) {
   return text;
 }
 
+// nccl-tests takes --memory for a long name of -M, so that 0 and 1 mean what they mean there.
+void take_memory(Options& options, const std::string& text) {
+  for (const MemoryKind kind : {MemoryKind::kMapped, MemoryKind::kPrivate}) {
+    if (text == name_of(kind)) {
+      options.memory = kind;
+      return;
+    }
+  }
+  if (text != "0" && text != "1") {
+    throw UsageError("--memory " + text + ": expected mapped or private, or 0 or 1 as for -M");
+  }
+  options.memory_report = text == "1";
+}
+
 void refuse_unless_zero(const std::string& flag, const std::string& text, const char* reason) {
   if (parse_int(flag, text, 0) != 0) {
     throw UsageError("--" + flag + " " + text + " cannot work here: " + reason);
@@ -151,6 +166,7 @@ bool take_manner(Options& options, int letter, const std::string& flag, const st
     case 'a': options.average = static_cast<Average>(parse_int(flag, text, 0, 3)); return true;
     case 'R': options.registration = parse_int(flag, text, 0, 2); return true;
     case 'M': options.memory_report = parse_switch(flag, text); return true;
+    case kMemory: take_memory(options, text); return true;
     case 'I': options.per_iteration = parse_switch(flag, text); return true;
     case kSpoil: options.spoil = true; return true;
     default: return false;
@@ -208,7 +224,7 @@ std::string short_options() {
   return letters;
 }
 
-const char* name_of(int letter) {
+const char* name_of_flag(int letter) {
   for (const Flag& flag : kFlags) {
     if (flag.letter == letter) return flag.name;
   }
@@ -216,6 +232,8 @@ const char* name_of(int letter) {
 }
 
 }  // namespace
+
+const char* name_of(MemoryKind kind) { return kind == MemoryKind::kMapped ? "mapped" : "private"; }
 
 std::size_t parse_bytes(const std::string& flag, const std::string& text) {
   double value = 0;
@@ -248,7 +266,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
     if (letter == 'h') return std::nullopt;
     if (letter == '?') throw UsageError(std::string("unknown flag ") + argv[at]);
     if (letter == ':') throw UsageError(std::string(argv[at]) + " needs a value");
-    const std::string flag = name_of(letter);
+    const std::string flag = name_of_flag(letter);
     const std::string text = optarg == nullptr ? "" : optarg;
     if (take_amount(options, letter, flag, text) || take_manner(options, letter, flag, text)) {
       continue;

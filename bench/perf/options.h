@@ -22,6 +22,12 @@ enum class Blocking {
   kWaitAndUntimedBarrier = 3  // as 1, but the time to meet is not counted
 };
 
+// --memory: what buffers are made of.
+enum class MemoryKind {
+  kMapped,  // ncclMemAlloc: peers can map it and reach into it
+  kPrivate  // malloc: only copies leave the process
+};
+
 struct Options {
   int procs = 1;
   int threads = 1;
@@ -49,6 +55,7 @@ struct Options {
   bool report_cpu_time = false;
   bool report_timestamps = false;
   Average average = Average::kMean;
+  MemoryKind memory = MemoryKind::kMapped;
   int registration = 0;
   bool memory_report = false;
   std::size_t unalign = 0;  // elements
@@ -65,6 +72,9 @@ struct Options {
 
 // nullopt if -h asked for help only. Throws UsageError.
 std::optional<Options> parse_options(int argc, char** argv);
+
+// As --memory spells it.
+const char* name_of(MemoryKind kind);
 
 // What -h prints.
 std::string usage(const std::string& program);

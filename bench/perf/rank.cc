@@ -1,7 +1,9 @@
 #include "bench/perf/rank.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "bench/perf/failure.h"
@@ -24,26 +26,36 @@ ncclRedOp_t built_in(Reduction reduction) {
 
 }  // namespace
 
-Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
+Buffer::Buffer(MemoryKind kind, std::size_t bytes) : kind_(kind), bytes_(bytes) {
+  const std::size_t whole = bytes_ + 2 * kPage;
   void* base = nullptr;
-  check_nccl(ncclMemAlloc(&base, bytes_ + 2 * kPage));
+  if (kind_ == MemoryKind::kMapped) {
+    check_nccl(ncclMemAlloc(&base, whole));
+  } else if (const int error = posix_memalign(&base, kPage, whole); error != 0) {
+    throw_errno("allocate " + std::to_string(whole) + " bytes for a buffer", error);
+  }
   base_ = static_cast<std::byte*>(base);
   // Every page exists before anything is timed.
-  std::memset(base_, 0, bytes_ + 2 * kPage);
+  std::memset(base_, 0, whole);
 }
 
 Buffer::Buffer(Buffer&& other) noexcept
-    : base_(std::exchange(other.base_, nullptr)), bytes_(other.bytes_) {}
+    : kind_(other.kind_), base_(std::exchange(other.base_, nullptr)), bytes_(other.bytes_) {}
 
 Buffer::~Buffer() {
-  if (base_ != nullptr) ncclMemFree(base_);
+  if (base_ == nullptr) return;
+  if (kind_ == MemoryKind::kMapped) {
+    ncclMemFree(base_);
+  } else {
+    std::free(base_);
+  }
 }
 
 Rank::Rank(const RankPlace& place, const Options& options, std::size_t buffer_bytes)
     : place_(place),
       stream_(place.device, options.null_stream),
-      send_(buffer_bytes),
-      recv_(buffer_bytes) {}
+      send_(options.memory, buffer_bytes),
+      recv_(options.memory, buffer_bytes) {}
 
 Rank::Rank(Rank&& other) noexcept
     : place_(other.place_),

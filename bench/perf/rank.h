@@ -21,11 +21,11 @@ struct RankPlace {
   int device = 0;
 };
 
-// Memory that peers can map: `bytes` at a page's beginning, and a page on either side, whose bytes
-// next to the data serve as guards.
+// Memory of either kind: `bytes` at a page's beginning, and a page on either side, whose bytes next
+// to the data serve as guards.
 class Buffer {
  public:
-  explicit Buffer(std::size_t bytes);
+  Buffer(MemoryKind kind, std::size_t bytes);
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&&) = delete;
   ~Buffer();
@@ -36,6 +36,7 @@ class Buffer {
 
  private:
   static constexpr std::size_t kPage = 4096;
+  MemoryKind kind_;
   std::byte* base_ = nullptr;
   std::size_t bytes_;
 };

@@ -52,11 +52,11 @@ void Table::print_head(const std::string& program, int library_version,
   const bool factor = options_.step_factor > 1;
   std::printf(
       "# nThread %d nGpus %d minBytes %zu maxBytes %zu step: %zu(%s) warmup iters: %d iters: %d "
-      "agg iters: %d validation: %d graph: 0 unalign: %zu\n#\n",
+      "agg iters: %d validation: %d graph: 0 unalign: %zu memory: %s\n#\n",
       options_.threads, options_.gpus, options_.min_bytes, options_.max_bytes,
       factor ? options_.step_factor : options_.step_bytes, factor ? "factor" : "bytes",
       options_.warmup_iterations, options_.iterations, options_.aggregated, options_.checks,
-      options_.unalign);
+      options_.unalign, name_of(options_.memory));
   if (options_.spoil) {
     std::printf(
         "# SPOILED: received data are damaged on purpose before they are checked; "

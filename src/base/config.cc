@@ -84,6 +84,13 @@ const std::vector<Variable>& variables() {
       number("CATENARY_SLOT_BYTES", &Config::slot_bytes, 64, 1 << 26,
              "Bytes of one slot of a link; rounded up to a multiple of 64."),
       number("CATENARY_SLOTS", &Config::slots, 2, 1024, "Slots of a link."),
+      number("CATENARY_LEND_BYTES", &Config::least_loan, 0, std::int64_t{1} << 40,
+             "Messages of so many bytes and more are read where they lie instead of being copied, "
+             "where the buffer comes from ncclMemAlloc or the like and the peer can map it; 1024 "
+             "at the least. 0: none, and no memory is mapped for it."),
+      number("CATENARY_LEND_IN_PLACE_BYTES", &Config::least_lent_in_place, 0, std::int64_t{1} << 40,
+             "Operations in place lend nothing if they have fewer bytes: their owner takes back "
+             "every cache line that was read, to write it."),
       text("NCCL_HOSTID", &Config::host_id,
            "Ranks with different values never share memory, as if on different hosts."),
       number("CATENARY_DEVICES", &Config::devices, 0, 4096,

@@ -36,11 +36,13 @@ struct Config {
   std::string tuning_file = "";     // CATENARY_TUNING_FILE
   std::string cache_folder = "";    // XDG_CACHE_HOME, or .cache below HOME
   // Transports.
-  std::string transports = "";      // CATENARY_TRANSPORTS
-  std::int64_t shm_disable = 0;     // NCCL_SHM_DISABLE
-  std::int64_t slot_bytes = 65536;  // CATENARY_SLOT_BYTES
-  std::int64_t slots = 16;          // CATENARY_SLOTS
-  std::string host_id = "";         // NCCL_HOSTID
+  std::string transports = "";                // CATENARY_TRANSPORTS
+  std::int64_t shm_disable = 0;               // NCCL_SHM_DISABLE
+  std::int64_t slot_bytes = 65536;            // CATENARY_SLOT_BYTES
+  std::int64_t slots = 16;                    // CATENARY_SLOTS
+  std::int64_t least_loan = 8192;             // CATENARY_LEND_BYTES
+  std::int64_t least_lent_in_place = 524288;  // CATENARY_LEND_IN_PLACE_BYTES
+  std::string host_id = "";                   // NCCL_HOSTID
   // Devices.
   std::int64_t devices = 0;  // CATENARY_DEVICES
   // Kernels.

@@ -1,5 +1,7 @@
-// A fence for places where a read-modify-write has just been done, and a hint to the caches.
+// Fences, as far as ThreadSanitizer, which knows none, does not stand in the way; and a hint to the
+// caches.
 //
+// The first one is for places where a read-modify-write has just been done.
 // Two threads that each store something and then look at what the other one stores (work and
 // sleepers, mostly) must not both miss it. That takes a full fence between store and look on both
 // sides: not even sequentially consistent operations order the relaxed and release stores around
@@ -28,6 +30,15 @@ inline void fetch_to_write(const void* at) noexcept {
   asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(at)));
 #else
   __builtin_prefetch(at, 1);
+#endif
+}
+
+// All that this thread has loaded was loaded before whatever it loads or stores after this.
+inline void acquire_fence() noexcept {
+#if defined(__SANITIZE_THREAD__)
+  std::atomic_signal_fence(std::memory_order_acquire);
+#else
+  std::atomic_thread_fence(std::memory_order_acquire);
 #endif
 }
 

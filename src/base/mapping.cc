@@ -13,9 +13,9 @@ namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-std::byte* map_or_throw(std::size_t bytes, int flags, int fd, std::uint64_t offset) {
-  void* base =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, fd, static_cast<off_t>(offset));
+std::byte* map_or_throw(std::size_t bytes, int flags, int fd, std::uint64_t offset,
+                        int access = PROT_READ | PROT_WRITE) {
+  void* base = ::mmap(nullptr, bytes, access, flags, fd, static_cast<off_t>(offset));
   if (base == MAP_FAILED) {
     throw_system_error(format("cannot map %zu bytes of memory (see ulimit -v and the memory "
                               "limit of the container)",
@@ -29,6 +29,19 @@ std::byte* map_or_throw(std::size_t bytes, int flags, int fd, std::uint64_t offs
 
 Mapping Mapping::shared(int fd, std::size_t bytes, std::uint64_t offset) {
   return Mapping(map_or_throw(bytes, MAP_SHARED | MAP_NORESERVE, fd, offset), bytes);
+}
+
+Mapping Mapping::try_reserve(std::size_t bytes) noexcept {
+  void* base =
+      ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return base != MAP_FAILED ? Mapping(static_cast<std::byte*>(base), bytes) : Mapping();
+}
+
+Mapping Mapping::read_only(int fd, std::size_t bytes) {
+  Mapping mapping(map_or_throw(bytes, MAP_SHARED | MAP_NORESERVE, fd, 0, PROT_READ), bytes);
+  // The kernel would fill a sparse file with pages in order to dump it.
+  ::madvise(mapping.data(), bytes, MADV_DONTDUMP);
+  return mapping;
 }
 
 Mapping Mapping::anonymous(std::size_t bytes) {

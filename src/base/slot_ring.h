@@ -3,7 +3,8 @@
 // The memory may be the heap or a memfd that two processes map; zeroed memory is an empty ring, so
 // a ring needs no handshake to come into being, and costs nothing until it is touched.
 //
-//     offset 0       consumer's line: how many slots it has released       | 128 bytes
+//     offset 0       consumer's line: slots released | whether it borrows  | 64 bytes
+//     64             producer's: whether it has withdrawn what it lent     | 64 bytes
 //     128            line of slot 0: sequence | bytes | 56 bytes of data   | 64 used of 128 bytes
 //     256            line of slot 1                                        |
 //     ...
@@ -15,6 +16,10 @@
 // its sequence number, 1 for the first message of the ring, so nothing is ever reset: what an older
 // round left behind is a number that nobody waits for. Lines are written by one side only and stand
 // 128 bytes apart, since processors fetch lines in pairs.
+//
+// A message may stand for memory of the producer's that it lends (how, is not the ring's business):
+// a consumer says once whether it can borrow, and a producer that lent has lent until the ring is
+// empty.
 //
 // Each side is used by one thread at a time. Nothing waits. The caller owns the memory and keeps it
 // for longer than both sides. The other side may be a faulty process: what it writes is checked
@@ -81,6 +86,12 @@ class SlotCursor {
   std::atomic<std::uint32_t>& released() const {
     return *reinterpret_cast<std::atomic<std::uint32_t>*>(memory_);
   }
+  std::atomic<std::uint32_t>& borrows() const {
+    return *reinterpret_cast<std::atomic<std::uint32_t>*>(memory_ + sizeof(std::uint32_t));
+  }
+  std::atomic<std::uint32_t>& withdrawn() const {
+    return *reinterpret_cast<std::atomic<std::uint32_t>*>(memory_ + sizeof(SlotLine));
+  }
   SlotLine& line() const {
     return *reinterpret_cast<SlotLine*>(memory_ +
                                         (1 + std::size_t{slot()}) * SlotRingShape::kLineSpacing);
@@ -121,6 +132,19 @@ class SlotProducer {
   // Fetches the line that the next message will be announced in, ahead of time: getting it from the
   // consumer's core takes as long as all else about a short message. Any thread, at any time.
   void prepare() const noexcept { fetch_to_write(&cursor_.line()); }
+
+  // Whether the consumer has said that it can.
+  bool peer_borrows() const { return cursor_.borrows().load(std::memory_order_acquire) != 0; }
+  // Whether the consumer has released all there is.
+  bool drained() {
+    return cursor_.next() == released_ || (see_released(), cursor_.next() == released_);
+  }
+  // What was lent may change after this returns; the consumer can tell.
+  void withdraw() {
+    // A read-modify-write, and a fence: the store comes before any change of what was lent.
+    cursor_.withdrawn().exchange(1, std::memory_order_seq_cst);
+    fence_after_rmw();
+  }
 
   // Publishes the first 0 < bytes <= acquired of the span. Who filled it with non-temporal stores
   // has fenced them: a release store does not order those.
@@ -179,6 +203,14 @@ class SlotConsumer {
                   bytes, cursor_.shape().slot_bytes);
     }
     return {bytes <= kInlineBytes ? line.data : cursor_.data(), bytes};
+  }
+
+  void say_that_it_borrows() { cursor_.borrows().store(1, std::memory_order_release); }
+  // Whether all that was read so far of what the producer lent was as lent.
+  bool still_lent() const {
+    // Our reads come before the look: if they saw a change, the look sees why.
+    acquire_fence();
+    return cursor_.withdrawn().load(std::memory_order_relaxed) == 0;
   }
 
   // Gives the peeked slot back.

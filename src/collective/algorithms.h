@@ -90,6 +90,7 @@ Steps bruck_all_to_all(Place at);
 // logarithmically many sums.
 Steps pat_all_gather(Place at);
 Steps pat_reduce_scatter(Place at);
+int pat_sums(const Place& at);
 
 // How many parts an algorithm cuts the buffers into: the same for all ranks, lanes and windows; one
 // if there is one rank.
@@ -99,6 +100,9 @@ constexpr int chunk_per_rank(const Place& at) { return at.ranks; }
 inline constexpr int kTreeChunks = 8;
 constexpr int tree_chunks(const Place& at) { return at.ranks > 1 ? kTreeChunks : 1; }
 
+// How many scratch chunks a rank has at most. What a schedule uses beyond is a fault.
+constexpr int no_scratch(const Place& /*at*/) { return 0; }
+
 // Which ranks may run an algorithm: a matter of what all of them have in common.
 constexpr bool anywhere(const Place& /*at*/) { return true; }
 
@@ -107,6 +111,7 @@ struct Algorithm {
   Collective collective;
   Steps (*steps)(Place);
   int (*chunks)(const Place&);
+  int (*scratch)(const Place&) = no_scratch;
   int lanes = 1;             // that it is made for
   bool sends_ahead = false;  // whether the steps depend on Place.window
   bool (*runs_on)(const Place&) = anywhere;

@@ -59,12 +59,19 @@ int window_of(const Algorithm& algorithm, std::size_t bytes, int nranks, int box
   return one_slice ? static_cast<int>(cut.slots) - 1 : 1;
 }
 
+Place place_of(const Algorithm& algorithm, std::size_t bytes, int nranks, int box, const Cut& cut) {
+  return {.ranks = nranks, .box = box, .window = window_of(algorithm, bytes, nranks, box, cut)};
+}
+
 double time_ns(const Algorithm& algorithm, std::size_t bytes, int nranks, const Cut& cut,
                const MachineFacts& machine, const CostParameters& parameters) {
-  const Place at{.ranks = nranks,
-                 .box = machine.box,
-                 .window = window_of(algorithm, bytes, nranks, machine.box, cut)};
-  const Shape& shape = shape_of(algorithm, at);
+  const Place at = place_of(algorithm, bytes, nranks, machine.box, cut);
+  return time_ns(shape_of(algorithm, at), algorithm, bytes, nranks, cut, machine, parameters);
+}
+
+double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes, int nranks,
+               const Cut& cut, const MachineFacts& machine, const CostParameters& parameters) {
+  const Place at = place_of(algorithm, bytes, nranks, machine.box, cut);
   const Rates rates{parameters,
                     {&parameters.wires[static_cast<std::size_t>(machine.near)],
                      &parameters.wires[static_cast<std::size_t>(machine.far)]}};

@@ -77,5 +77,9 @@ int window_of(const Algorithm& algorithm, std::size_t bytes, int nranks, int box
 // Nanoseconds of one operation. `bytes` are those of the longer buffer.
 double time_ns(const Algorithm& algorithm, std::size_t bytes, int nranks, const Cut& cut,
                const MachineFacts& machine, const CostParameters& parameters);
+// The same of an algorithm whose shape there is known: that of place_of().
+double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes, int nranks,
+               const Cut& cut, const MachineFacts& machine, const CostParameters& parameters);
+Place place_of(const Algorithm& algorithm, std::size_t bytes, int nranks, int box, const Cut& cut);
 
 }  // namespace catenary

@@ -70,6 +70,22 @@ int chunks_of_shards(const Place& at, ChunksOf outer) {
   return in_boxes(at) ? at.box * outer(across(at)) : 1;
 }
 
+// A shard's scratch across lies where the shard does.
+int all_reduce_scratch_of(const Place& at, ChunksOf chunks_across, ChunksOf scratch_across) {
+  if (!in_boxes(at)) return 0;
+  const int parts = chunks_across(across(at));
+  const int of_shard = scratch_across(across(at));
+  return at.box * parts + (of_shard > 0 ? (at.box - 1) * parts + of_shard : 0);
+}
+
+int reduce_scatter_scratch_of(const Place& at, ChunksOf scratch_across) {
+  return in_boxes(at) ? at.ranks / at.box + scratch_across(across(at)) : 0;
+}
+
+int all_to_all_scratch_of(const Place& at, ChunksOf scratch_across) {
+  return in_boxes(at) ? at.ranks + scratch_across(across(at)) : 0;
+}
+
 // Shard s is chunks [s * parts, (s + 1) * parts), and belongs to place s of each box. Inside of a
 // box, one part of each shard moves at a time, so that links hold what is under way.
 Steps hierarchical_all_reduce(Place at, ShardStages stages) {

@@ -52,6 +52,24 @@ int shard_chunks(const Place& at) {
   return chunks_of_shards(at, kAcross);
 }
 
+// Scratch chunks: what goes from one stage to the next, and behind that what the stage across needs
+// itself. Those inside of a box need none.
+int all_reduce_scratch_of(const Place& at, ChunksOf chunks_across, ChunksOf scratch_across);
+int reduce_scatter_scratch_of(const Place& at, ChunksOf scratch_across);
+int all_to_all_scratch_of(const Place& at, ChunksOf scratch_across);
+template <ChunksOf kChunks, ChunksOf kScratch>
+int all_reduce_scratch(const Place& at) {
+  return all_reduce_scratch_of(at, kChunks, kScratch);
+}
+template <ChunksOf kScratch>
+int reduce_scatter_scratch(const Place& at) {
+  return reduce_scatter_scratch_of(at, kScratch);
+}
+template <ChunksOf kScratch>
+int all_to_all_scratch(const Place& at) {
+  return all_to_all_scratch_of(at, kScratch);
+}
+
 constexpr bool in_boxes(const Place& at) { return at.box > 1 && at.ranks > at.box; }
 
 }  // namespace catenary

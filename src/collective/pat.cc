@@ -59,6 +59,10 @@ struct Forest {
   }
 };
 
+int depths(const Forest& forest) {
+  return std::countr_zero(static_cast<unsigned>(forest.span)) + 1;
+}
+
 // The sum of all that hangs from a place goes up, and one from below comes in.
 Steps reduce_round(Place at, Forest forest, Round round) {
   const auto give = [&](int i) {
@@ -87,6 +91,12 @@ Steps pat_all_gather(Place at) {
   for (; length > 0; length /= 2) {
     for (const Step& step : gather_round(at, {length, 2 * length})) co_yield step;
   }
+}
+
+// One of each depth in each tree.
+int pat_sums(const Place& at) {
+  const Forest forest(at);
+  return depths(forest) * forest.trees;
 }
 
 Steps pat_reduce_scatter(Place at) {

@@ -18,7 +18,8 @@
 //   * A link holds `Place.window` messages that nobody has taken yet, whatever their length; a rank
 //     that sends more ahead waits until the other end takes one. Where both ends do, they wait for
 //     ever.
-//   * `scratch` is memory of the rank's own, for the time of the operation; it begins undefined.
+//   * `scratch` is memory of the rank's own, for the time of the operation, and of no more chunks
+//     than the algorithm declares; it begins undefined.
 #pragma once
 
 #include <cstdint>

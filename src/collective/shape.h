@@ -3,7 +3,8 @@
 //
 // It is found by walking the very steps that are executed, so a new algorithm has a shape without a
 // line about it. All ranks are walked up to kMostWalkedRanks; beyond, the shape grows from smaller
-// ones by the law, linear or logarithmic, that these follow.
+// ones by the law, linear or logarithmic, that these follow. Where there are boxes, it grows along
+// two ways: with the ranks of a box, and with the boxes.
 //
 // Pure; any thread; nothing waits. shape_of() keeps what it found, for all communicators of the
 // process.
@@ -29,7 +30,7 @@ struct Shape {
   double peers = 0;  // most that one rank writes to
 };
 
-inline constexpr int kMostWalkedRanks = 32;
+inline constexpr int kMostWalkedRanks = 64;
 
 // Of the place, all that ranks and lanes have in common: ranks, box and window. It must be one
 // that the algorithm runs on.

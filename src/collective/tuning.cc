@@ -101,9 +101,11 @@ std::span<const Parameter> cost_parameter_table() {
   return table;
 }
 
-std::string write_tuning(const CostParameters& parameters, std::string_view machine) {
+std::string write_tuning(const CostParameters& parameters, std::string_view machine,
+                         std::string_view remark) {
   CostParameters copy = parameters;
   std::string text = "# What `catenary tune` measured; delete it to go back to the defaults.\n";
+  if (!remark.empty()) text += "# " + std::string(remark) + "\n";
   text += "version " + std::string(kVersion) + "\nmachine " + std::string(machine) + "\n";
   for (const Parameter& parameter : cost_parameter_table()) {
     text += format("%s %.9g  # %s\n", parameter.name.c_str(), parameter.of(copy),
@@ -114,6 +116,7 @@ std::string write_tuning(const CostParameters& parameters, std::string_view mach
 
 CostParameters read_tuning(std::string_view text, std::string_view machine) {
   if (text.size() > kMostTextBytes) refuse("it is too long");
+  const bool is_cut_off = !text.empty() && text.back() != '\n';
   CostParameters parameters = default_parameters();
   std::set<std::string_view> seen;
   while (!text.empty()) {
@@ -137,6 +140,7 @@ CostParameters read_tuning(std::string_view text, std::string_view machine) {
       set_parameter(name, value, parameters);
     }
   }
+  if (is_cut_off) refuse("its last line is cut off");
   if (!seen.contains("machine")) refuse("it names no machine");
   if (seen.size() != cost_parameter_table().size() + 2) refuse("parameters are missing");
   return parameters;

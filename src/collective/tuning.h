@@ -23,7 +23,9 @@ struct Parameter {
 };
 std::span<const Parameter> cost_parameter_table();
 
-std::string write_tuning(const CostParameters& parameters, std::string_view machine);
+// `remark`: how they were measured, for people; one line.
+std::string write_tuning(const CostParameters& parameters, std::string_view machine,
+                         std::string_view remark = "");
 // `machine`: the one that we run on; a text about another one is refused.
 CostParameters read_tuning(std::string_view text, std::string_view machine);
 

@@ -7,7 +7,9 @@
 
 #include "src/base/log.h"
 #include "src/comm/rank_facts.h"
+#include "src/device/memory.h"
 #include "src/device/process_life.h"
+#include "src/topology/machine.h"
 
 namespace catenary {
 namespace {
@@ -33,6 +35,10 @@ TransportContext transport_context(const Membership& membership, std::size_t sli
   context.slot_bytes = slice_bytes + kSlotOverhead;
   context.slots = static_cast<std::uint32_t>(config.slots);
   context.config = &config;
+  if (config.least_loan == 0) return context;
+  if (const Heap* heap = Memory::process().heap(); heap != nullptr) {
+    context.heap = {heap->base(), heap->bytes(), heap->fd()};
+  }
   return context;
 }
 
@@ -53,6 +59,12 @@ Communicator::Communicator(int rank, int nranks, Device& device, const Communica
       reductions_(nranks),
       isa_(kernels::isa_from(config)),
       slice_bytes_(round_up(static_cast<std::size_t>(config.slot_bytes), 64)),
+      least_loan_(config.least_loan == 0
+                      ? SIZE_MAX
+                      : std::max(kLeastLoan, static_cast<std::size_t>(config.least_loan))),
+      least_in_place_(static_cast<std::size_t>(config.least_lent_in_place)),
+      // Input and output of all ranks, if they share this machine.
+      least_past_caches_(last_level_cache_bytes() / static_cast<std::size_t>(2 * nranks)),
       own_message_{.steps = {{.src = input(0), .dst = output(0), .extent = output(0)}},
                    .fold_sources = {}},
       ledger_(rank),
@@ -189,6 +201,16 @@ void Communicator::submit(std::span<const OperationRequest> requests, Event* aft
   }
 }
 
+void Communicator::join_streams(std::span<const OperationRequest> requests,
+                                const Event& after) noexcept {
+  try {
+    for (const OperationRequest& request : requests) request.stream->wait_event(after);
+  } catch (const std::exception& error) {
+    fail(as_error(error), true);
+    end_in_flight();
+  }
+}
+
 void Communicator::run_over(GroupRun& run) noexcept {
   runs_.give_back(std::unique_ptr<GroupRun>(&run));
   // Before anyone can see that this is idle, and let go of it.
@@ -227,10 +249,15 @@ void Communicator::abort() noexcept {
   // Peers that wait for our part would wait for ever; those that do not need us must not be
   // disturbed.
   fail(Error(ErrorCode::kRemote, format("rank %d aborted the communicator", rank_)), busy);
-  // What runs now sees the failure and ends; what is queued behind a user's function ends when its
-  // turn comes, without touching the user's buffers, and need not be waited for.
-  drive_until(device_, [this] { return idle(); }, {Deadline::after_ms(kAbortWait_ms), nullptr});
+  end_in_flight();
   leave();
+}
+
+// Of a communicator that has failed: what runs now sees that and ends; what is queued behind a
+// user's function ends when its turn comes, without touching the user's buffers, and need not be
+// waited for.
+void Communicator::end_in_flight() noexcept {
+  drive_until(device_, [this] { return idle(); }, {Deadline::after_ms(kAbortWait_ms), nullptr});
 }
 
 void Communicator::leave() noexcept {
@@ -289,9 +316,10 @@ void Communicator::check_peers(const GroupRun& run) {
   if (waiting == nullptr) return;
   const int late = waiting->waits_for();
   const bool has_left = late != kNobody && membership_->has_left(late);
-  stall_watch_->check_left(run, has_left, moves_);
-  const ScheduleRun* collective = run.waiting_collective();
+  const bool shares_memory = late != kNobody && links_->transport_of(late).shares_memory();
   const std::int64_t now = now_ns();
+  stall_watch_->check_left(run, has_left, moves_, shares_memory, now);
+  const ScheduleRun* collective = run.waiting_collective();
   if (stall_watch_->is_proof_due(collective, moves_, now)) look_for_proof(collective);
   if (stall_watch_->is_suspicion_due(moves_, now)) look_for_suspicion(*waiting);
 }
@@ -346,7 +374,8 @@ bool Communicator::look_from_outside(std::optional<Error>& proof) {
 void Communicator::look_for_suspicion(const ScheduleRun& waiting) {
   const std::lock_guard lock(issue_lock_);
   const int late = waiting.waits_for();
-  if (late != kNobody) {
+  // Who has not taken what we lent may be doing anything else first.
+  if (late != kNobody && !waiting.only_waits_to_be_taken()) {
     if (collective_turn_.idle()) stall_watch_->check_unread(waiting, late, Channel::kCollective);
     if (recv_turns_[static_cast<std::size_t>(late)].idle()) {
       stall_watch_->check_unread(waiting, late, Channel::kPointToPoint);

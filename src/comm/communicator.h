@@ -61,6 +61,9 @@ class Communicator final : public RunOwner {
   // they do not wait for other communicators' operations of their group, which need not come in the
   // same order on all ranks.
   void submit(std::span<const OperationRequest> requests, Event* after = nullptr);
+  // Makes the streams of requests that were submitted with `after` wait for it. If there is no
+  // memory for that, the communicator fails and what is under way ends now.
+  void join_streams(std::span<const OperationRequest> requests, const Event& after) noexcept;
   // How long these operations of one group would take, that check() let pass. Does nothing.
   double estimate_ns(std::span<const OperationRequest> requests);
   // Waits until nothing of this communicator is under way.
@@ -117,6 +120,7 @@ class Communicator final : public RunOwner {
   std::optional<Error> judge_links(const ScheduleRun* collective);
   bool look_from_outside(std::optional<Error>& proof);
   std::unique_ptr<GroupRun> make_run(std::span<const OperationRequest> requests);
+  void end_in_flight() noexcept;
   void meet(const UniqueId& id, const TransportFactory& transports);
   void fail(const Error& error, bool tell_peers) noexcept;
   static PlanCache::Wanted wanted(const OperationRequest& request);
@@ -141,6 +145,9 @@ class Communicator final : public RunOwner {
   Reductions reductions_;
   const kernels::Isa isa_;
   const std::size_t slice_bytes_;
+  const std::size_t least_loan_;
+  const std::size_t least_in_place_;  // operations of fewer bytes lend nothing in place
+  const std::size_t least_past_caches_;
   const Plan own_message_;
 
   // Constant after join().

@@ -107,9 +107,7 @@ void Group::submit(const std::vector<Member>& members) {
   std::deque<Event> done;
   const ScopeExit join([&] {
     for (std::size_t i = 0; i < done.size(); ++i) {
-      for (const OperationRequest& request : members[i].requests) {
-        request.stream->wait_event(done[i]);
-      }
+      members[i].communicator->join_streams(members[i].requests, done[i]);
     }
   });
   for (const Member& member : members) {

@@ -52,8 +52,9 @@ const PlanCache::Entry& PlanCache::add(const Wanted& wanted, const Selection& se
                    .box = box_,
                    .lane = lane,
                    .window = window};
-    entry->lanes.push_back(
-        compile(schedule_of(*selected.algorithm, at), rank_, channel, wanted.scaled, links_));
+    const Schedule schedule = schedule_of(*selected.algorithm, at);
+    entry->lanes.push_back(compile(schedule, lendings(*selected.algorithm, at, schedule), rank_,
+                                   channel, wanted.scaled, links_));
   }
   entries_.push_back(std::move(entry));
   return *entries_.back();

@@ -26,6 +26,7 @@ struct Recipe {
   std::size_t count = 0;
   Turn* turn = nullptr;
   int lanes = 0;
+  bool may_lend = false;
   const SendLink* opens_on = nullptr;  // what a short one is sent on first of all
   std::array<RunSpec, kMostLanes> specs;
 };

@@ -46,8 +46,10 @@ class StallWatch {
   // Throws kRemote if the rank that `run` waits for has left. It may have sent what we need before
   // it did, so that only counts if a poll of this very run after the news brought nothing. (Two
   // looks in a row prove no poll between them: they may be those of two threads. And others of the
-  // communicator's runs may be polled on other streams.)
-  void check_left(const GroupRun& run, bool has_left, std::uint64_t moves);
+  // communicator's runs may be polled on other streams.) The news may overtake what goes through a
+  // network: where no memory is shared, it must be some seconds old.
+  void check_left(const GroupRun& run, bool has_left, std::uint64_t moves, bool shares_memory,
+                  std::int64_t now_ns);
   // Logs who is waited for, once a stall.
   void tell(const ScheduleRun& waiting, std::uint64_t moves);
 
@@ -74,6 +76,7 @@ class StallWatch {
     std::uint64_t polls = 0;
     std::uint64_t moves = 0;
     int rank = kNobody;  // that has left: a fold waits for one rank after the other
+    std::int64_t since_ns = 0;
   };
   std::unordered_map<const GroupRun*, News> left_;  // of runs that wait for who has left
 };

@@ -18,6 +18,36 @@ std::vector<Stream*> streams_beside(const Stream& main,
   return others;
 }
 
+ByteView memory_of(const void* base, std::size_t elements, std::size_t element_bytes) {
+  return {static_cast<const std::byte*>(base), elements * element_bytes};
+}
+
+std::size_t end_of(const std::vector<Range>& parts) {
+  std::size_t end = 0;
+  for (const Range& part : parts) end = std::max(end, part.offset + part.count);
+  return end;
+}
+
+// Whether input and output overlap: a rank then writes over what it has given.
+bool shares_buffer(const OperationRequest& request, int nranks) {
+  if (request.input == nullptr || request.output == nullptr) return false;
+  std::size_t in = request.count;
+  std::size_t out = request.count;
+  if (request.parts != nullptr) {
+    in = end_of(request.parts->input);
+    out = end_of(request.parts->output);
+  } else if (holds_part_per_rank(request.kind)) {
+    const auto parts = static_cast<std::size_t>(nranks);
+    if (request.kind != Collective::kReduceScatter && request.kind != Collective::kScatter)
+      out *= parts;
+    if (request.kind != Collective::kAllGather && request.kind != Collective::kGather) in *= parts;
+  }
+  const std::size_t bytes = element_bytes(request.type);
+  const ByteView from = memory_of(request.input, in, bytes);
+  const ByteView to = memory_of(request.output, out, bytes);
+  return from.data() < to.data() + to.size() && to.data() < from.data() + from.size();
+}
+
 }  // namespace
 
 std::unique_ptr<GroupRun> Communicator::make_run(std::span<const OperationRequest> requests) {
@@ -146,7 +176,9 @@ Recipe& Communicator::recipe_for(const OperationRequest& request) {
 
 void Communicator::add_operation(const OperationRequest& request, GroupRun& run) {
   Recipe& recipe = recipe_for(request);
-  if (!recipe.fits(request)) write(recipe, request);
+  const bool differs_in_place =
+      recipe.may_lend && recipe.specs[0].in_place != shares_buffer(request, nranks_);
+  if (differs_in_place || !recipe.fits(request)) write(recipe, request);
   if (recipe.opens_on != nullptr) recipe.opens_on->prepare();
   const std::uint64_t ticket = recipe.turn->take();
   for (int lane = 0; lane < recipe.lanes; ++lane) {
@@ -175,6 +207,14 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   spec.scaling = request.reduction.scaling;
   spec.divisor = request.reduction.divisor;
   spec.rank = rank_;
+  const std::size_t parts =
+      holds_part_per_rank(request.kind) ? static_cast<std::size_t>(nranks_) : 1;
+  const std::size_t request_bytes = request.count * parts * element_bytes(request.type);
+  recipe.may_lend = request_bytes >= least_loan_;
+  spec.in_place = recipe.may_lend && shares_buffer(request, nranks_);
+  const bool lends = !spec.in_place || request_bytes >= least_in_place_;
+  spec.least_loan = lends ? least_loan_ : SIZE_MAX;
+  spec.past_caches = request_bytes >= least_past_caches_;
   spec.descriptor.kind = request.kind;
   spec.descriptor.type = request.type;
   spec.descriptor.reduction = reduces(request.kind) ? request.reduction.name : Reduction::kNone;

@@ -74,7 +74,11 @@ CostParameters load_tuning(const Config& config) {
   if (path.empty()) return default_parameters();
   try {
     const std::optional<std::string> text = read_text(path);
-    if (text) return read_tuning(*text, tuned_machine());
+    if (text) {
+      const CostParameters parameters = read_tuning(*text, tuned_machine());
+      log_info(Subsystem::kTuning, -1, "The parameters of the model of time are those of " + path);
+      return parameters;
+    }
     if (!config.tuning_file.empty()) {
       log_notice(-1, path + ", which CATENARY_TUNING_FILE names, does not exist; using defaults");
     }
@@ -86,10 +90,11 @@ CostParameters load_tuning(const Config& config) {
   return default_parameters();
 }
 
-void store_tuning(const CostParameters& parameters, const std::string& path) {
+void store_tuning(const CostParameters& parameters, const std::string& path,
+                  const std::string& remark) {
   make_folders(path);
   const std::string fresh = path + format(".%d", static_cast<int>(::getpid()));
-  const std::string text = write_tuning(parameters, tuned_machine());
+  const std::string text = write_tuning(parameters, tuned_machine(), remark);
   std::FILE* file = std::fopen(fresh.c_str(), "we");
   if (file == nullptr) throw_system_error("cannot write " + fresh, errno);
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();

@@ -19,6 +19,7 @@ std::string tuned_machine();
 std::string tuning_path(const Config& config);
 
 CostParameters load_tuning(const Config& config);
-void store_tuning(const CostParameters& parameters, const std::string& path);
+void store_tuning(const CostParameters& parameters, const std::string& path,
+                  const std::string& remark);
 
 }  // namespace catenary

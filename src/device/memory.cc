@@ -2,11 +2,12 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <mutex>
 
 #include "src/base/error.h"
+#include "src/base/log.h"
 #include "src/device/device_error.h"
 #include "src/device/process_life.h"
 #include "src/topology/machine.h"
@@ -14,7 +15,6 @@
 namespace catenary {
 namespace {
 
-constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kGiveBackBytes = 65536;  // smaller ones are not worth the system call
 
 constexpr std::size_t round_up(std::size_t value, std::size_t multiple) {
@@ -23,67 +23,85 @@ constexpr std::size_t round_up(std::size_t value, std::size_t multiple) {
 
 std::uintptr_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
-// A memfd may be larger than all memory, and would end in SIGBUS where it is touched.
-void check_machine_has(std::size_t bytes) {
+std::size_t machine_bytes() {
   static const std::size_t total_bytes = machine_memory().total_bytes;
-  const std::size_t most = total_bytes != 0 ? total_bytes : SIZE_MAX / 4;
-  if (bytes <= most) return;
-  throw DeviceError(DeviceStatus::kMemoryAllocation,
-                    format("cannot allocate %zu bytes: the machine has %zu", bytes, most));
+  return total_bytes != 0 ? total_bytes : std::size_t{1} << 40;
+}
+
+// The heap may be larger than all memory, and would end in SIGBUS where it is touched.
+void check_machine_has(std::size_t bytes) {
+  if (bytes <= machine_bytes()) return;
+  throw DeviceError(
+      DeviceStatus::kMemoryAllocation,
+      format("cannot allocate %zu bytes: the machine has %zu", bytes, machine_bytes()));
 }
 
 }  // namespace
-
-// Reserves more address space than needed, and maps the memfd onto the aligned part of it.
-Memory::Segment::Segment(std::size_t segment_bytes, std::uint64_t segment_id)
-    : fd(create_memfd("catenary-memory", segment_bytes)),
-      mapping(Mapping::anonymous(segment_bytes + kLargeAlignment)),
-      base(mapping.data() +
-           (round_up(address_of(mapping.data()), kLargeAlignment) - address_of(mapping.data()))),
-      bytes(segment_bytes),
-      id(segment_id) {
-  void* mapped = ::mmap(base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
-                        fd.get(), 0);
-  if (mapped == MAP_FAILED)
-    throw_system_error(format("cannot map %zu bytes of device memory", bytes), errno);
-}
 
 Memory& Memory::process() {
   static Memory& memory = *new Memory;
   return memory;
 }
 
+const Heap* Memory::heap() {
+  require_not_forked();
+  const std::unique_lock lock(mutex_);
+  try {
+    return &heap_locked();
+  } catch (const Error& error) {
+    log_info(Subsystem::kAlloc, -1, format("There is no device memory: %s", error.what()));
+    return nullptr;
+  }
+}
+
+// Larger than the machine's memory, so that gaps between blocks never matter; but on large
+// machines, where address space for all ranks' heaps is what runs short.
+Heap& Memory::heap_locked() {
+  constexpr std::size_t kAmple = std::size_t{1} << 40;
+  if (!heap_) heap_.emplace(std::max(machine_bytes(), std::min(2 * machine_bytes(), kAmple)));
+  return *heap_;
+}
+
+std::size_t Memory::size_class_of(std::size_t bytes) {
+  const std::size_t units = (std::max(bytes, std::size_t{1}) - 1) / kLeastBytes;
+  return static_cast<std::size_t>(std::bit_width(units));
+}
+
 std::byte* Memory::allocate(std::size_t bytes, MemoryKind kind, int device) {
   require_not_forked();
   check_machine_has(bytes);
   const std::unique_lock lock(mutex_);
-  Place place;
-  if (bytes <= kPooledBytes) {
-    const std::size_t units = (std::max(bytes, std::size_t{1}) - 1) / kLeastBytes;
-    place = take_pooled(static_cast<std::size_t>(std::bit_width(units)));
-  } else {
-    place.segment = std::make_shared<Segment>(round_up(bytes, kPageBytes), next_id_++);
-    place.base = place.segment->base;
-  }
-  blocks_.emplace(address_of(place.base), Block{bytes, place.segment, device, kind});
-  return place.base;
+  std::byte* base = bytes <= kPooledBytes ? take_pooled(size_class_of(bytes)) : take_extent(bytes);
+  blocks_.emplace(address_of(base), Block{bytes, device, kind});
+  return base;
 }
 
-Memory::Place Memory::take_pooled(std::size_t size_class) {
+std::byte* Memory::take_extent(std::size_t bytes) {
+  if (std::byte* base = heap_locked().take(bytes)) return base;
+  throw DeviceError(DeviceStatus::kMemoryAllocation,
+                    format("cannot allocate %zu bytes: the limits of this process (ulimit -v, -f) "
+                           "leave %zu for all blocks, and the rest is in use or in pieces",
+                           bytes, heap_->bytes()));
+}
+
+std::byte* Memory::take_pooled(std::size_t size_class) {
   auto& free = free_[size_class];
   if (!free.empty()) {
-    Place place = std::move(free.back());
+    std::byte* base = free.back();
     free.pop_back();
-    return place;
+    return base;
   }
   const std::size_t block_bytes = kLeastBytes << size_class;
-  std::size_t from = chunk_ != nullptr ? round_up(chunk_->used, block_bytes) : 0;
-  if (chunk_ == nullptr || from + block_bytes > chunk_->bytes) {
-    chunk_ = std::make_shared<Segment>(kChunkBytes, next_id_++);
-    from = 0;
+  chunk_used_ = round_up(chunk_used_, block_bytes);
+  if (chunk_ == nullptr || chunk_used_ + block_bytes > chunk_bytes_) {
+    const std::size_t bytes = std::min(kMostChunkBytes, heap_locked().bytes() / 4);
+    chunk_ = take_extent(bytes);
+    chunk_bytes_ = bytes;
+    chunk_used_ = 0;
   }
-  chunk_->used = from + block_bytes;
-  return {chunk_->base + from, chunk_};
+  std::byte* base = chunk_ + chunk_used_;
+  chunk_used_ += block_bytes;
+  return base;
 }
 
 void Memory::free(void* base, MemoryKind kind) {
@@ -99,18 +117,14 @@ void Memory::free(void* base, MemoryKind kind) {
 }
 
 void Memory::release(Blocks::iterator found) {
-  const Block& block = found->second;
-  if (block.bytes <= kPooledBytes) {
-    const std::size_t units = (std::max(block.bytes, std::size_t{1}) - 1) / kLeastBytes;
-    const auto size_class = static_cast<std::size_t>(std::bit_width(units));
-    Place place{block.segment->base + (found->first - address_of(block.segment->base)),
-                block.segment};
-    // MADV_REMOVE frees the pages of the memfd. If it cannot, they are kept for the next block.
-    if (block.bytes >= kGiveBackBytes)
-      ::madvise(place.base, kLeastBytes << size_class, MADV_REMOVE);
-    free_[size_class].push_back(std::move(place));
-  }
+  auto* base = reinterpret_cast<std::byte*>(found->first);
+  const std::size_t bytes = found->second.bytes;
   blocks_.erase(found);
+  if (bytes > kPooledBytes) return heap_->give_back(base, bytes);
+  const std::size_t size_class = size_class_of(bytes);
+  // MADV_REMOVE frees the pages of the memfd. If it cannot, they are kept for the next block.
+  if (bytes >= kGiveBackBytes) ::madvise(base, kLeastBytes << size_class, MADV_REMOVE);
+  free_[size_class].push_back(base);
 }
 
 void Memory::free_all(int device) {
@@ -131,10 +145,9 @@ std::optional<MemoryBlock> Memory::find(const void* pointer) const {
   const Block& block = found->second;
   const std::uintptr_t inside = address_of(pointer) - found->first;
   if (inside >= block.bytes) return std::nullopt;
-  const Segment& segment = *block.segment;
-  const std::uint64_t offset = found->first - address_of(segment.base);
-  return MemoryBlock{segment.base + offset, block.bytes, segment.fd.get(), offset,
-                     segment.bytes,         segment.id,  block.device,     block.kind};
+  auto* base = reinterpret_cast<std::byte*>(found->first);
+  return MemoryBlock{base, block.bytes, static_cast<std::size_t>(base - heap_->base()),
+                     block.device, block.kind};
 }
 
 }  // namespace catenary

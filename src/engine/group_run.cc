@@ -84,6 +84,11 @@ const ScheduleRun* GroupRun::waiting_collective() const {
 // The turns are not passed on: a failed communicator runs nothing more.
 bool GroupRun::fail(const std::exception& error) noexcept { return owner_->run_failed(error); }
 
-void GroupRun::recycle() noexcept { owner_->run_over(*this); }
+void GroupRun::recycle() noexcept {
+  for (const std::uint32_t index : open_) {
+    if (!members_[index].over) members_[index].run.withdraw();
+  }
+  owner_->run_over(*this);
+}
 
 }  // namespace catenary

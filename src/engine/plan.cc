@@ -10,8 +10,14 @@ namespace {
 
 class Compiler {
  public:
-  Compiler(const Schedule& schedule, int rank, Channel channel, bool scaled, LinkTable& links)
-      : steps_(schedule.steps), rank_(rank), channel_(channel), scaled_(scaled), links_(links) {
+  Compiler(const Schedule& schedule, const std::vector<Lending>& lendings, int rank,
+           Channel channel, bool scaled, LinkTable& links)
+      : steps_(schedule.steps),
+        lendings_(lendings),
+        rank_(rank),
+        channel_(channel),
+        scaled_(scaled),
+        links_(links) {
     plan_.chunk_count = schedule.chunk_count;
   }
 
@@ -25,10 +31,11 @@ class Compiler {
       } else if (own_messages_ && step.send_to == rank_) {
         ++i;  // read in place by the fold
       } else {
-        add_step(step);
+        add_step(i);
         ++i;
       }
     }
+    find_what_is_for_good();
     return std::move(plan_);
   }
 
@@ -51,6 +58,22 @@ class Compiler {
     }
   }
 
+  // From the end: what has been read by the steps that are behind us.
+  void find_what_is_for_good() {
+    std::set<int> read;
+    const auto note = [&read](const Chunk& chunk) {
+      if (chunk.buffer == Buffer::kOutput) read.insert(chunk.index);
+    };
+    for (auto step = plan_.steps.rbegin(); step != plan_.steps.rend(); ++step) {
+      step->for_good = step->dst.buffer == Buffer::kOutput && step->send == nullptr &&
+                       !read.contains(step->dst.index);
+      note(step->src);
+      const auto first = plan_.fold_sources.begin() + step->fold_first;
+      std::for_each(first, first + step->fold_count,
+                    [&](const FoldSource& source) { note(source.own); });
+    }
+  }
+
   void note_scratch(const Step& step) {
     for (const Chunk& chunk : {step.src, step.dst}) {
       if (chunk.buffer != Buffer::kScratch) continue;
@@ -62,14 +85,18 @@ class Compiler {
     return {chunk.buffer, chunk.index % plan_.chunk_count};
   }
 
-  void add_step(const Step& step) {
+  void add_step(std::size_t at) {
+    const Step& step = steps_[at];
+    if (own_messages_ && step.recv_from == rank_) {
+      throw Error(ErrorCode::kInternal, "a schedule takes its own message outside of a fold");
+    }
     PlannedStep planned;
     planned.src = step.src;
     planned.dst = step.dst;
     planned.extent = part_of(step.dst ? step.dst : step.src);
     planned.received_first = step.received_first;
     fill_recv(step.recv_from, planned);
-    fill_send(step.send_to, planned);
+    fill_send(at, planned);
     plan_.steps.push_back(planned);
   }
 
@@ -91,7 +118,7 @@ class Compiler {
       if (step.dst == carried) continue;
       planned.fold_count = static_cast<int>(plan_.fold_sources.size()) - planned.fold_first;
       planned.dst = step.dst;
-      fill_send(step.send_to, planned);
+      fill_send(at, planned);
       plan_.steps.push_back(planned);
       return at + 1;
     }
@@ -113,14 +140,19 @@ class Compiler {
     planned.opens_recv = opened_recv_.insert(peer).second;
   }
 
-  void fill_send(int peer, PlannedStep& planned) {
+  void fill_send(std::size_t at, PlannedStep& planned) {
+    const int peer = steps_[at].send_to;
     if (peer == kNobody) return;
+    // Input that is scaled on the way is not what lies there.
+    const Lending& lending = lendings_[at];
+    if (!scaled_ || lending.chunk.buffer != Buffer::kInput) planned.lending = lending;
     planned.send = &links_.send_link(peer, channel_);
     planned.send_to = peer;
     planned.opens_send = opened_send_.insert(peer).second;
   }
 
   const std::vector<Step>& steps_;
+  const std::vector<Lending>& lendings_;
   const int rank_;
   const Channel channel_;
   const bool scaled_;
@@ -134,8 +166,9 @@ class Compiler {
 
 }  // namespace
 
-Plan compile(const Schedule& schedule, int rank, Channel channel, bool scaled, LinkTable& links) {
-  return Compiler(schedule, rank, channel, scaled, links).compile();
+Plan compile(const Schedule& schedule, const std::vector<Lending>& lendings, int rank,
+             Channel channel, bool scaled, LinkTable& links) {
+  return Compiler(schedule, lendings, rank, channel, scaled, links).compile();
 }
 
 }  // namespace catenary

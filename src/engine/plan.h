@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "src/collective/lending.h"
 #include "src/collective/schedule.h"
 #include "src/transport/link_table.h"
 
@@ -19,10 +20,12 @@ struct PlannedStep {
   SendLink* send = nullptr;
   Chunk src = {};
   Chunk dst = {};
-  Chunk extent = {};  // a chunk as long as all of the step
+  Chunk extent = {};     // a chunk as long as all of the step
+  Lending lending = {};  // what may be lent to whom it is sent
   int recv_from = kNobody;
   int send_to = kNobody;
   bool received_first = false;
+  bool for_good = false;    // it writes output that no step after it reads or sends
   bool opens_recv = false;  // the first message of the operation on that link
   bool opens_send = false;
   int fold_first = 0;  // a fold of `fold_count` sources, the first at this index; 0: not a fold
@@ -44,7 +47,9 @@ struct Plan {
   std::vector<FoldSource> fold_sources;
 };
 
-// `scaled`: inputs are multiplied on the way in, so they cannot be read in place.
-Plan compile(const Schedule& schedule, int rank, Channel channel, bool scaled, LinkTable& links);
+// What the steps of `schedule` may lend: one entry a step. `scaled`: inputs are multiplied on the
+// way in, so they cannot be read in place.
+Plan compile(const Schedule& schedule, const std::vector<Lending>& lendings, int rank,
+             Channel channel, bool scaled, LinkTable& links);
 
 }  // namespace catenary

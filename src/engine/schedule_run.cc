@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "src/base/error.h"
+#include "src/kernels/copy.h"
 
 namespace catenary {
 namespace {
@@ -27,7 +28,7 @@ void ScheduleRun::begin(const RunSpec& spec, const void* input, void* output,
   spec_.output = static_cast<std::byte*>(output);
   spec_.descriptor.sequence = expected_.sequence = sequence;
   pass_ = step_ = slice_ = 0;
-  started_ = false;
+  started_ = borrowed_ = false;
   waits_for_ = kNobody;
   awaited_ = nullptr;
 }
@@ -119,6 +120,7 @@ bool ScheduleRun::do_step(const PlannedStep& step) {
 }
 
 bool ScheduleRun::do_slice(const PlannedStep& step, const Slice& slice, bool first) {
+  borrowed_ = false;
   const bool opens_recv = first && step.opens_recv;
   const bool opens_send = first && step.opens_send;
   const std::byte* received = nullptr;
@@ -129,20 +131,23 @@ bool ScheduleRun::do_slice(const PlannedStep& step, const Slice& slice, bool fir
     received = peek(step, *step.recv, step.recv_from, opens_recv, slice.bytes).data();
     if (received == nullptr) return false;
   }
+  const std::optional<Loan> loan = sends ? try_lend(step, slice) : std::nullopt;
   if (sends) {
-    passed_on = acquire(step, opens_send, slice.bytes);
+    passed_on = acquire(step, opens_send, loan ? sizeof *loan : slice.bytes);
     if (passed_on == nullptr) return false;
   }
   if (slice.bytes > 0) {
     apply(step, received, source(step.src, slice), step.src.buffer == Buffer::kInput,
-          target(step.dst, slice), passed_on, slice.bytes);
+          target(step.dst, slice), loan ? nullptr : passed_on, slice.bytes);
   }
-  if (sends) step.send->commit((opens_send ? opening_bytes(slice.bytes) : 0) + slice.bytes);
+  if (borrowed_) check_still_lent(*step.recv, step.recv_from);
+  if (sends) send(step, opens_send, loan, passed_on, slice.bytes);
   if (receives) step.recv->release();
   return true;
 }
 
 bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, bool first) {
+  borrowed_ = false;
   constexpr int kFewSources = 16;
   std::array<const void*, kFewSources> few;
   std::vector<const void*> many;
@@ -165,7 +170,9 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, boo
   }
   const bool opens_send = first && step.opens_send;
   const bool sends = step.send != nullptr && (slice.bytes > 0 || opens_send);
-  std::byte* passed_on = sends ? acquire(step, opens_send, slice.bytes) : nullptr;
+  const std::optional<Loan> loan = sends ? try_lend(step, slice) : std::nullopt;
+  std::byte* passed_on =
+      sends ? acquire(step, opens_send, loan ? sizeof *loan : slice.bytes) : nullptr;
   if (sends && passed_on == nullptr) return false;
   if (slice.bytes > 0) {
     std::byte* kept = target(step.dst, slice);
@@ -176,15 +183,50 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, boo
       spec_.kernels->scale(out, operands[0], spec_.scaling.value, count);
       operands[0] = out;
     }
-    spec_.kernels->fold(out, operands, step.fold_count, count);
+    const bool past_caches = spec_.past_caches && step.for_good;
+    const auto fold = past_caches ? spec_.kernels->fold_streaming : spec_.kernels->fold;
+    fold(out, operands, step.fold_count, count);
     if (step.dst.buffer == Buffer::kOutput) finish_average(kept, slice.bytes);
-    copy_unless_same(passed_on, out, slice.bytes);
+    if (!loan) copy_unless_same(passed_on, out, slice.bytes);
   }
-  if (sends) step.send->commit((opens_send ? opening_bytes(slice.bytes) : 0) + slice.bytes);
+  if (borrowed_) {
+    for (int i = 0; i < step.fold_count; ++i) {
+      if (is_sent(sources[i])) check_still_lent(*sources[i].recv, sources[i].recv_from);
+    }
+  }
+  if (sends) send(step, opens_send, loan, passed_on, slice.bytes);
   for (int i = 0; i < step.fold_count; ++i) {
     if (is_sent(sources[i])) sources[i].recv->release();
   }
   return true;
+}
+
+// Lends what a step sends, if it may and the peer can borrow it.
+std::optional<Loan> ScheduleRun::try_lend(const PlannedStep& step, const Slice& slice) {
+  if (slice.bytes < spec_.least_loan || !step.lending.chunk) return std::nullopt;
+  if (spec_.in_place && !step.lending.in_place) return std::nullopt;
+  return step.send->try_lend({source(step.lending.chunk, slice), slice.bytes});
+}
+
+// What acquire() has opened.
+void ScheduleRun::send(const PlannedStep& step, bool opening, const std::optional<Loan>& loan,
+                       std::byte* slot, std::size_t bytes) {
+  if (loan) std::memcpy(slot, &*loan, sizeof *loan);
+  const std::size_t sent = loan ? sizeof *loan : bytes;
+  step.send->commit((opening ? opening_bytes(sent) : 0) + sent);
+}
+
+void ScheduleRun::check_still_lent(const RecvLink& link, int peer) const {
+  if (link.still_lent()) return;
+  throw_error(ErrorCode::kRemote, "rank %d gave up %s while rank %d was reading its memory", peer,
+              describe(spec_.descriptor).c_str(), spec_.rank);
+}
+
+void ScheduleRun::withdraw() const noexcept {
+  if (!started_) return;
+  for (const PlannedStep& step : spec_.plan->steps) {
+    if (step.send != nullptr) step.send->withdraw();
+  }
 }
 
 // The data of the next message on a link, null data while there is none.
@@ -196,10 +238,14 @@ inline ByteView ScheduleRun::peek(const PlannedStep& step, RecvLink& link, int p
     awaited_ = &link;
     return {};
   }
-  std::size_t skip = 0;
-  if (opening) {
-    check_opening(step, message, peer);
-    skip = opening_bytes(bytes);
+  if (opening) check_opening(step, message, peer);
+  const std::size_t skip = opening ? opening_bytes(bytes) : 0;
+  const std::size_t loan_at = opening ? opening_bytes(sizeof(Loan)) : 0;
+  if (bytes >= kLeastLoan && message.size() == loan_at + sizeof(Loan)) {
+    Loan loan;
+    std::memcpy(&loan, message.data() + loan_at, sizeof loan);
+    borrowed_ = true;
+    if (loan.bytes == bytes) return link.borrow(loan);
   }
   if (message.size() != skip + bytes) {
     throw_error(ErrorCode::kRemote, "rank %d sent %zu bytes to rank %d where %zu belong to %s",
@@ -262,6 +308,9 @@ inline void ScheduleRun::apply(const PlannedStep& step, const std::byte* receive
   const bool computes = scale_own || (received != nullptr && own != nullptr);
   if (!computes) {
     const std::byte* from = received != nullptr ? received : own;
+    if (kept != nullptr && kept != from && spec_.past_caches && step.for_good) {
+      return kernels::copy_streaming(kept, from, bytes);
+    }
     copy_unless_same(passed_on, from, bytes);
     copy_unless_same(kept, from, bytes);
     return;

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "src/collective/partition.h"
@@ -43,14 +44,28 @@ struct RunSpec {
   Descriptor descriptor;
   Scaling scaling;
   std::int64_t divisor = 1;  // integer averages
+  // Slices of fewer bytes are copied rather than lent; at least kLeastLoan.
+  std::size_t least_loan = SIZE_MAX;
+  bool in_place = false;  // input and output share memory
+  // The buffers are more than caches hold: output is written past them where nothing reads it
+  // again.
+  bool past_caches = false;
   int rank = 0;
   // Specs of one communicator that have the same stamp differ in buffers and sequence at most. 0:
   // like no other.
   std::uint64_t stamp = 0;
 };
 
+// A message that is shorter is never a loan, so its length tells a loan from a message.
+inline constexpr std::size_t kLeastLoan = 1024;
+
 class ScheduleRun {
  public:
+  ScheduleRun() = default;
+  explicit ScheduleRun(const RunSpec& spec) {
+    begin(spec, spec.input, spec.output, spec.descriptor.sequence);
+  }
+
   // Begins a new life. Buffers and sequence are not the spec's.
   void begin(const RunSpec& spec, const void* input, void* output, std::uint32_t sequence);
 
@@ -62,10 +77,14 @@ class ScheduleRun {
   const RunSpec& spec() const { return spec_; }
   // Whether advance() was called before.
   bool started() const { return started_; }
+  // Whether all is done, and peers only have to take what was sent.
+  bool only_waits_to_be_taken() const { return started_ && pass_ == passes_; }
   // For reports of stalls: "waiting for rank 3" or "".
   int waits_for() const { return waits_for_; }
   // By peer: whether something was taken from it already, or is waited for now.
   std::vector<bool> opened(int nranks) const;
+  // It is given up: what is lent may change from now on.
+  void withdraw() const noexcept;
   // Another number whenever this has got on.
   std::uint64_t position() const {
     return (std::uint64_t{pass_} * spec_.plan->steps.size() + step_) << 32 | slice_;
@@ -82,6 +101,10 @@ class ScheduleRun {
   bool do_slice(const PlannedStep& step, const Slice& slice, bool first);
   bool do_fold_slice(const PlannedStep& step, const Slice& slice, bool first);
 
+  std::optional<Loan> try_lend(const PlannedStep& step, const Slice& slice);
+  void send(const PlannedStep& step, bool opening, const std::optional<Loan>& loan, std::byte* slot,
+            std::size_t bytes);
+  void check_still_lent(const RecvLink& link, int peer) const;
   ByteView peek(const PlannedStep& step, RecvLink& link, int peer, bool opening, std::size_t bytes);
   std::byte* acquire(const PlannedStep& step, bool opening, std::size_t bytes);
   void check_opening(const PlannedStep& step, ByteView message, int peer) const;
@@ -116,6 +139,7 @@ class ScheduleRun {
   std::size_t step_ = 0;
   std::size_t slice_ = 0;  // of the current step in the current pass
   bool started_ = false;
+  bool borrowed_ = false;  // from a peer, for the slice at hand
   int waits_for_ = kNobody;
   RecvLink* awaited_ = nullptr;  // what the last advance() ended at, if it was that
 };

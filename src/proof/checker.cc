@@ -52,7 +52,7 @@ bool Checker::begin(const ProofCase& which, const StepSource& source) {
   most_steps_ =
       kMostStepsPerPart * static_cast<std::uint32_t>(std::max(chunk_count_, which.ranks) + 64);
   cut_parts();
-  shape_.begin(which, chunk_count_);
+  shape_.begin(which, chunk_count_, source.scratch(place_of(which, 0)));
   links_.reset(which.ranks);
   const auto ranks = static_cast<std::size_t>(which.ranks);
   ready_.clear();

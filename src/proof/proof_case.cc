@@ -50,7 +50,7 @@ StepSource source_of(const Algorithm& algorithm, const ProofCase& which) {
     return {[sender, receiver](const Place& at) {
               return send_and_receive(at, at.rank == sender, at.rank == receiver, sender, receiver);
             },
-            algorithm.chunks};
+            algorithm.chunks, algorithm.scratch};
   }
   const int chunks = algorithm.chunks(place_of(which, 0));
   const int window = algorithm.sends_ahead ? slicing_of(which, chunks).window() : 1;
@@ -58,7 +58,11 @@ StepSource source_of(const Algorithm& algorithm, const ProofCase& which) {
             at.window = window;
             return steps_of(algorithm, at);
           },
-          algorithm.chunks};
+          algorithm.chunks,
+          [&algorithm, window](Place at) {
+            at.window = window;
+            return algorithm.scratch(at);
+          }};
 }
 
 std::string describe(const ProofCase& which) {

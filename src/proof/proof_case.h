@@ -35,6 +35,7 @@ bool runs_on(const Algorithm& algorithm, const ProofCase& which);
 struct StepSource {
   std::function<Steps(const Place&)> steps;
   std::function<int(const Place&)> chunks;
+  std::function<int(const Place&)> scratch;  // chunks, at most
 };
 // The algorithm must outlive it.
 StepSource source_of(const Algorithm& algorithm, const ProofCase& which);

@@ -10,10 +10,10 @@ bool sends_message(const Step& step) { return step.send_to != kNobody; }
 
 }  // namespace
 
-void Shape::begin(const ProofCase& which, int chunk_count) {
+void Shape::begin(const ProofCase& which, int chunk_count, int most_scratch) {
   which_ = which;
   chunk_count_ = chunk_count;
-  most_parts_ = std::max(chunk_count, which.ranks);
+  most_scratch_ = most_scratch;
   reduces_ = reduces(which.collective);
   per_rank_ = holds_part_per_rank(which.collective);
   short_input_ = gathers(which.collective);
@@ -36,6 +36,9 @@ const char* Shape::wrong(const Step& step, int rank) {
 const char* Shape::wrong_work(const Step& step) const {
   if (!takes_message(step) && !step.src) return "takes nothing";
   if (!sends_message(step) && !step.dst) return "leads nowhere";
+  if (is_beyond_scratch(step.src) || is_beyond_scratch(step.dst)) {
+    return "uses more scratch than its algorithm declares";
+  }
   if (!step.src && !step.dst && !per_rank_) return "names no chunk, so its length is unknown";
   if (takes_message(step) && step.src && !reduces_) return "reduces in a collective that does not";
   if (step.src && step.dst && !per_rank_ && step.src.index != step.dst.index &&

@@ -12,11 +12,9 @@ namespace catenary {
 
 class Shape {
  public:
-  // No rank may use more scratch chunks than this times the number of ranks or chunks. A chunk of
-  // scratch is as long as what moves of a chunk in one pass, fewer bytes than a link holds.
-  static constexpr int kScratchPerPart = 4;
-
-  void begin(const ProofCase& which, int chunk_count);
+  // No rank may use more scratch chunks than `most_scratch`. One is as long as what moves of a
+  // chunk in one pass, fewer bytes than a link holds. Carries need no memory.
+  void begin(const ProofCase& which, int chunk_count, int most_scratch);
 
   // What is wrong with a rank's next step, or null. The steps of a fold are asked about one after
   // the other, with no other rank's between them.
@@ -34,17 +32,17 @@ class Shape {
   const char* wrong_src(const Chunk& chunk, int rank) const;
   const char* wrong_dst(const Chunk& chunk, int rank) const;
   const char* wrong_fold(const Step& step, int rank);
-  bool is_private(const Chunk& chunk) const {
-    return chunk.buffer == Buffer::kScratch || chunk.buffer == Buffer::kCarry;
-  }
   bool is_outside(const Chunk& chunk) const {
-    return chunk.index < 0 ||
-           chunk.index >= (is_private(chunk) ? kScratchPerPart * most_parts_ : chunk_count_);
+    const bool is_private = chunk.buffer == Buffer::kScratch || chunk.buffer == Buffer::kCarry;
+    return chunk.index < 0 || (!is_private && chunk.index >= chunk_count_);
+  }
+  bool is_beyond_scratch(const Chunk& chunk) const {
+    return chunk.buffer == Buffer::kScratch && chunk.index >= most_scratch_;
   }
 
   ProofCase which_;
   int chunk_count_ = 1;
-  int most_parts_ = 1;
+  int most_scratch_ = 0;
   bool reduces_ = false;
   bool per_rank_ = false;
   bool short_input_ = false;  // one chunk only, where the output has several

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/error.h"
+#include "src/proof/loans.h"
 
 namespace catenary {
 namespace {
@@ -154,6 +155,10 @@ class Survey {
   bool prove_cuts(ProofCase which) {
     Orders orders;
     progress_(which);
+    if (which.ranks > 1 && which.ranks <= kEveryRanks) {
+      const std::string fault = unsafe_loan(algorithm_, which);
+      if (!fault.empty()) return fail(which, fault);
+    }
     for (const Cut& cut : cuts(which)) {
       which.slots = cut.slots;
       which.count = cut.count;
@@ -165,11 +170,14 @@ class Survey {
         proof_.scratch_chunks = verdict.scratch_chunks;
         proof_.scratch_ranks = which.ranks;
       }
-      if (verdict.fault.empty()) continue;
-      proof_.fault = format("%s: %s", describe(which).c_str(), verdict.fault.c_str());
-      return false;
+      if (!verdict.fault.empty()) return fail(which, verdict.fault);
     }
     return true;
+  }
+
+  bool fail(const ProofCase& which, const std::string& what) {
+    proof_.fault = format("%s: %s", describe(which).c_str(), what.c_str());
+    return false;
   }
 
   std::vector<Cut> cuts(const ProofCase& which) const {

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <limits>
 #include <sstream>
+#include <vector>
 
 namespace catenary {
 namespace {
@@ -57,20 +58,26 @@ bool has_cpu_controller(const std::string& controllers) {
   return false;
 }
 
-int affinity_cores(int* first) {
+// Those that the calling thread may run on; the first one if the system does not tell.
+std::vector<int> allowed_cores() {
   cpu_set_t* set = CPU_ALLOC(kMostCores);
   const std::size_t bytes = CPU_ALLOC_SIZE(kMostCores);
-  int count = 0;
+  std::vector<int> cores;
   if (set != nullptr && ::sched_getaffinity(0, bytes, set) == 0) {
-    count = CPU_COUNT_S(bytes, set);
     for (int core = 0; core < kMostCores; ++core) {
-      if (!CPU_ISSET_S(static_cast<unsigned>(core), bytes, set)) continue;
-      *first = core;
-      break;
+      if (CPU_ISSET_S(static_cast<unsigned>(core), bytes, set)) cores.push_back(core);
     }
   }
   CPU_FREE(set);
-  return std::max(count, 1);
+  if (cores.empty()) cores.push_back(0);
+  return cores;
+}
+
+std::string text_of(const char* path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 }  // namespace
@@ -96,12 +103,8 @@ double cgroup_quota(const std::string& membership, const std::string& mount) {
 }
 
 int usable_cores() {
-  int first = 0;
-  const int allowed = affinity_cores(&first);
-  std::ifstream file("/proc/self/cgroup");
-  std::ostringstream membership;
-  membership << file.rdbuf();
-  const double quota = std::ceil(cgroup_quota(membership.str(), "/sys/fs/cgroup"));
+  const auto allowed = static_cast<int>(allowed_cores().size());
+  const double quota = std::ceil(cgroup_quota(text_of("/proc/self/cgroup"), "/sys/fs/cgroup"));
   return quota < allowed ? std::max(1, static_cast<int>(quota)) : allowed;
 }
 
@@ -132,9 +135,8 @@ std::size_t parse_cache_bytes(const std::string& text) {
 }
 
 std::size_t last_level_cache_bytes() {
-  int first = 0;
-  affinity_cores(&first);
-  const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(first) + "/cache/index";
+  const std::string core = std::to_string(allowed_cores().front());
+  const std::string folder = "/sys/devices/system/cpu/cpu" + core + "/cache/index";
   std::size_t most = 0;
   for (int index = 0; index < 16; ++index) {
     std::ifstream file(folder + std::to_string(index) + "/size");
@@ -157,6 +159,35 @@ MachineMemory machine_memory() {
     if (name == "MemAvailable:") memory.available_bytes = kilobytes << 10;
   }
   return memory;
+}
+
+// "cpu3 user nice system idle iowait irq softirq steal ...": what guests take is in user already.
+CoreTime core_time(const std::string& stat, std::span<const int> cores, double ticks) {
+  constexpr int kCounts = 8;
+  CoreTime time = {0, 0};
+  std::istringstream lines(stat);
+  for (std::string line; std::getline(lines, line);) {
+    const auto is_of = [&](int core) {
+      return line.starts_with("cpu" + std::to_string(core) + " ");
+    };
+    if (std::ranges::none_of(cores, is_of)) continue;
+    std::istringstream words(line);
+    std::string name;
+    words >> name;
+    double count = 0;
+    for (int i = 0; i < kCounts && words >> count; ++i) {
+      const bool is_idle = i == 3 || i == 4;
+      time.all_s += count / ticks;
+      if (!is_idle) time.busy_s += count / ticks;
+    }
+  }
+  return time;
+}
+
+CoreTime core_time() {
+  const long ticks = ::sysconf(_SC_CLK_TCK);
+  if (ticks <= 0) return {0, 0};
+  return core_time(text_of("/proc/stat"), allowed_cores(), static_cast<double>(ticks));
 }
 
 }  // namespace catenary

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 
 namespace catenary {
@@ -28,6 +29,16 @@ struct MachineMemory {
   std::size_t available_bytes;
 };
 MachineMemory machine_memory();
+
+// What the cores that the calling thread may run on have done since the machine started, together:
+// something, and anything at all. Both 0 if the system does not tell.
+struct CoreTime {
+  double busy_s;
+  double all_s;
+};
+CoreTime core_time();
+// The same of some cores, of what /proc/stat says: `ticks` are a second.
+CoreTime core_time(const std::string& stat, std::span<const int> cores, double ticks);
 
 // The tightest CPU quota, in cores, of a process whose /proc/<pid>/cgroup is `membership`, with the
 // cgroup file systems mounted at `mount`. Infinity if there is none.

@@ -66,6 +66,8 @@ class FaultySendLink final : public SendLink {
     misfortune_.count_message();
   }
   bool try_flush() override { return !misfortune_.delays() && inside_->try_flush(); }
+  std::optional<Loan> try_lend(ByteView memory) override { return inside_->try_lend(memory); }
+  void withdraw() noexcept override { inside_->withdraw(); }
 
  private:
   std::unique_ptr<SendLink> inside_;
@@ -89,6 +91,8 @@ class FaultyRecvLink final : public RecvLink {
     peeked_ = false;
     misfortune_.count_message();
   }
+  ByteView borrow(const Loan& loan) override { return inside_->borrow(loan); }
+  bool still_lent() const override { return inside_->still_lent(); }
 
  private:
   std::unique_ptr<RecvLink> inside_;
@@ -116,6 +120,7 @@ class FaultyTransport final : public Transport {
     return std::make_unique<FaultyRecvLink>(inside_->listen(spec),
                                             Misfortune(faults_, spec, false));
   }
+  bool has_come(const LinkSpec& spec) override { return inside_->has_come(spec); }
   Doorbell* doorbell() override { return nullptr; }
   void poll() override { inside_->poll(); }
 

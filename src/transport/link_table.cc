@@ -129,15 +129,19 @@ void LinkTable::choose(const std::vector<Bytes>& verdicts) {
 }
 
 SendLink& LinkTable::send_link(int peer, Channel channel) {
-  auto& link = send_links_[index(peer) * kChannelCount + static_cast<std::size_t>(channel)];
+  auto& link = send_links_[index(peer, channel)];
   if (!link) link = transport_of(peer).connect({peer, channel});
   return *link;
 }
 
 RecvLink& LinkTable::recv_link(int peer, Channel channel) {
-  auto& link = recv_links_[index(peer) * kChannelCount + static_cast<std::size_t>(channel)];
+  auto& link = recv_links_[index(peer, channel)];
   if (!link) link = transport_of(peer).listen({peer, channel});
   return *link;
+}
+
+RecvLink* LinkTable::recv_link_if_come(int peer, Channel channel) {
+  return transport_of(peer).has_come({peer, channel}) ? &recv_link(peer, channel) : nullptr;
 }
 
 }  // namespace catenary

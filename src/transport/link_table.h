@@ -4,7 +4,7 @@
 // where it can, and publishes what it proved; two ranks use the best transport that both proved.
 // Links are made at plan time, on first use, and live as long as the table.
 //
-// Threads: made by one thread; send_link() and recv_link() under the communicator's issue lock.
+// Threads: made by one thread; the links under the communicator's issue lock.
 // Waiting: the constructor waits for all ranks. Failure: throws Error; a pair of ranks that no
 // transport joins is kRemote, with the reason, on every rank.
 #pragma once
@@ -24,6 +24,9 @@ class LinkTable {
 
   SendLink& send_link(int peer, Channel channel);
   RecvLink& recv_link(int peer, Channel channel);
+  // For a look at what has come, which must not make links that no operation uses: null if nothing
+  // can have.
+  RecvLink* recv_link_if_come(int peer, Channel channel);
 
   // Which transport joins us with the peer.
   Transport& transport_of(int peer) const { return *transports_[by_peer_[index(peer)]]; }
@@ -34,6 +37,9 @@ class LinkTable {
 
  private:
   static std::size_t index(int value) { return static_cast<std::size_t>(value); }
+  static std::size_t index(int peer, Channel channel) {
+    return index(peer) * kChannelCount + static_cast<std::size_t>(channel);
+  }
   void choose(const std::vector<Bytes>& verdicts);
 
   const int rank_;
@@ -42,7 +48,7 @@ class LinkTable {
   std::vector<std::size_t> by_peer_;
   std::vector<Transport*> in_use_;
   int local_ranks_ = 1;
-  std::vector<std::unique_ptr<SendLink>> send_links_;  // peer * kChannelCount + channel
+  std::vector<std::unique_ptr<SendLink>> send_links_;  // index(peer, channel)
   std::vector<std::unique_ptr<RecvLink>> recv_links_;
 };
 

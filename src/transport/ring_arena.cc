@@ -16,10 +16,12 @@ std::size_t channel_index(int member, Channel channel) {
 
 class RingSendLink final : public SendLink {
  public:
-  RingSendLink(std::shared_ptr<const RingArena> arena, int from, int to, Channel channel)
+  RingSendLink(std::shared_ptr<const RingArena> arena, int from, int to, Channel channel,
+               const SharedHeap& heap)
       : arena_(std::move(arena)),
         ring_(arena_->ring(from, to, channel), arena_->shape().ring),
-        peer_bell_(arena_->bell(to)) {}
+        peer_bell_(arena_->bell(to)),
+        heap_(heap) {}
 
   ByteSpan try_acquire(std::size_t bytes) override { return ring_.try_acquire(bytes); }
   void commit(std::size_t bytes) override {
@@ -27,31 +29,62 @@ class RingSendLink final : public SendLink {
     peer_bell_.ring();
   }
   void prepare() const noexcept override { ring_.prepare(); }
-  bool try_flush() override { return true; }
+  bool try_flush() override {
+    lent_ = lent_ && !ring_.drained();
+    return !lent_;
+  }
+  std::optional<Loan> try_lend(ByteView memory) override {
+    if (!heap_.holds(memory)) return std::nullopt;
+    peer_borrows_ = peer_borrows_ || ring_.peer_borrows();
+    if (!peer_borrows_) return std::nullopt;
+    lent_ = true;
+    return Loan{static_cast<std::uint64_t>(memory.data() - heap_.base), memory.size()};
+  }
+  void withdraw() noexcept override {
+    if (lent_) ring_.withdraw();
+  }
 
  private:
   std::shared_ptr<const RingArena> arena_;
   SlotProducer ring_;
   Doorbell peer_bell_;
+  SharedHeap heap_;
+  bool peer_borrows_ = false;
+  bool lent_ = false;  // a message not yet released may be a loan
 };
 
 class RingRecvLink final : public RecvLink {
  public:
-  RingRecvLink(std::shared_ptr<const RingArena> arena, int from, int to, Channel channel)
+  RingRecvLink(std::shared_ptr<const RingArena> arena, int from, int to, Channel channel,
+               ReadableHeap peer_heap)
       : arena_(std::move(arena)),
         ring_(arena_->ring(from, to, channel), arena_->shape().ring),
-        peer_bell_(arena_->bell(from)) {}
+        peer_bell_(arena_->bell(from)),
+        peer_heap_(std::move(peer_heap)) {
+    if (peer_heap_.base != nullptr) ring_.say_that_it_borrows();
+  }
 
   ByteView try_peek() override { return ring_.try_peek(); }
   void release() override {
     ring_.release();
     peer_bell_.ring();
   }
+  ByteView borrow(const Loan& loan) override {
+    if (loan.offset > peer_heap_.bytes || loan.bytes > peer_heap_.bytes - loan.offset) {
+      throw_error(ErrorCode::kRemote,
+                  "a peer lent %llu bytes at %llu of a heap of %zu; the peer's process is faulty",
+                  static_cast<unsigned long long>(loan.bytes),
+                  static_cast<unsigned long long>(loan.offset), peer_heap_.bytes);
+    }
+    return {peer_heap_.base + loan.offset, loan.bytes};
+  }
+  bool still_lent() const override { return ring_.still_lent(); }
 
  private:
   std::shared_ptr<const RingArena> arena_;
   SlotConsumer ring_;
   Doorbell peer_bell_;
+  ReadableHeap peer_heap_;
 };
 
 }  // namespace
@@ -103,16 +136,16 @@ ArenaSeat::ArenaSeat(std::shared_ptr<const RingArena> arena, std::vector<int> ra
       sends_made_(ranks_.size() * kChannelCount),
       recvs_made_(ranks_.size() * kChannelCount) {}
 
-std::unique_ptr<SendLink> ArenaSeat::connect(const LinkSpec& spec) {
+std::unique_ptr<SendLink> ArenaSeat::connect(const LinkSpec& spec, const SharedHeap& heap) {
   const int peer = member_of(spec.peer);
   take(sends_made_, peer, spec);
-  return std::make_unique<RingSendLink>(arena_, self_, peer, spec.channel);
+  return std::make_unique<RingSendLink>(arena_, self_, peer, spec.channel, heap);
 }
 
-std::unique_ptr<RecvLink> ArenaSeat::listen(const LinkSpec& spec) {
+std::unique_ptr<RecvLink> ArenaSeat::listen(const LinkSpec& spec, ReadableHeap peer_heap) {
   const int peer = member_of(spec.peer);
   take(recvs_made_, peer, spec);
-  return std::make_unique<RingRecvLink>(arena_, peer, self_, spec.channel);
+  return std::make_unique<RingRecvLink>(arena_, peer, self_, spec.channel, std::move(peer_heap));
 }
 
 int ArenaSeat::member_of(int rank) const {

@@ -56,8 +56,9 @@ class ArenaSeat {
   // `ranks`: the members in order; `rank` is one of them.
   ArenaSeat(std::shared_ptr<const RingArena> arena, std::vector<int> ranks, int rank);
 
-  std::unique_ptr<SendLink> connect(const LinkSpec& spec);
-  std::unique_ptr<RecvLink> listen(const LinkSpec& spec);
+  // `heap`: our own, which we lend from; `peer_heap`: the peer's, as far as we can read it.
+  std::unique_ptr<SendLink> connect(const LinkSpec& spec, const SharedHeap& heap);
+  std::unique_ptr<RecvLink> listen(const LinkSpec& spec, ReadableHeap peer_heap);
   Doorbell* doorbell() { return &bell_; }
 
  private:

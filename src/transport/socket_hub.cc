@@ -115,6 +115,12 @@ std::unique_ptr<RecvLink> SocketHub::listen(const LinkSpec& spec) {
   return std::make_unique<SocketRecvLink>(incoming.receiver);
 }
 
+bool SocketHub::has_come(const LinkSpec& spec) {
+  const std::lock_guard lock(mutex_);
+  const auto incoming = incoming_.find(link_index(spec));
+  return incoming != incoming_.end() && incoming->second.has_come;
+}
+
 void SocketHub::poll() {
   const std::lock_guard lock(mutex_);
   for (auto& [index, outgoing] : outgoing_) serve(outgoing);

@@ -6,10 +6,10 @@
 // soon, or at once when too many others come. A sender that was dropped all the same, in a crowd,
 // tries again. Holders are dropped for nobody: there is one a link.
 //
-// Threads: poll() from one thread at a time, links from others, connect() and listen() from any.
-// Nothing waits. Owner: links share their state with the hub, which goes on sending what a link
-// left behind; what the kernel has not taken when the hub is destroyed is lost. Failure: making the
-// same link twice throws kInternal; a connection's failure is thrown by its link.
+// Threads: poll() from one thread at a time, links from others, connect(), listen() and has_come()
+// from any. Nothing waits. Owner: links share their state with the hub, which goes on sending what
+// a link left behind; what the kernel has not taken when the hub is destroyed is lost. Failure:
+// making the same link twice throws kInternal; a connection's failure is thrown by its link.
 #pragma once
 
 #include <poll.h>
@@ -43,6 +43,8 @@ class SocketHub {
 
   std::unique_ptr<SendLink> connect(const LinkSpec& spec);
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec);
+  // Whether the sender's connection is here and proven.
+  bool has_come(const LinkSpec& spec);
   void poll();
 
  private:

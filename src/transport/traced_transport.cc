@@ -42,6 +42,8 @@ class TracedTransport::CountingSendLink final : public SendLink {
     counters_.count_message(bytes);
   }
   bool try_flush() override { return inside_->try_flush(); }
+  std::optional<Loan> try_lend(ByteView memory) override { return inside_->try_lend(memory); }
+  void withdraw() noexcept override { inside_->withdraw(); }
 
  private:
   std::unique_ptr<SendLink> inside_;
@@ -62,6 +64,8 @@ class TracedTransport::CountingRecvLink final : public RecvLink {
     inside_->release();
     counters_.count_message(peeked_bytes_);
   }
+  ByteView borrow(const Loan& loan) override { return inside_->borrow(loan); }
+  bool still_lent() const override { return inside_->still_lent(); }
 
  private:
   std::unique_ptr<RecvLink> inside_;

@@ -39,6 +39,7 @@ class TracedTransport final : public Transport {
   }
   std::unique_ptr<SendLink> connect(const LinkSpec& spec) override;
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override;
+  bool has_come(const LinkSpec& spec) override { return inside_->has_come(spec); }
   Doorbell* doorbell() override { return inside_->doorbell(); }
   void poll() override { inside_->poll(); }
 

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "src/base/config.h"
 #include "src/base/doorbell.h"
 #include "src/base/types.h"
+#include "src/transport/shared_heap.h"
 
 namespace catenary {
 
@@ -38,8 +40,17 @@ class SendLink {
   // A short message will follow soon: a hint, from any thread.
   virtual void prepare() const noexcept {}
   // Whether all that was committed will arrive without us: it lies in the peer's memory, or the
-  // kernel has it. Until then somebody must go on calling poll(), and a send is not done.
+  // kernel has it, and the peer has taken what was lent. Until then somebody must go on calling
+  // poll(), and a send is not done.
   virtual bool try_flush() = 0;
+
+  // Memory of ours as the peer may read it where it lies, if it can: then the next message may be
+  // the Loan, committed in place of the bytes, which must stay as they are until try_flush() says
+  // that nothing is lent any more.
+  virtual std::optional<Loan> try_lend(ByteView) { return std::nullopt; }
+  // What was lent may change from now on, although the peer may still be reading: an operation is
+  // given up.
+  virtual void withdraw() noexcept {}
 };
 
 class RecvLink {
@@ -49,6 +60,12 @@ class RecvLink {
   virtual ByteView try_peek() = 0;
   // Gives the peeked slot back to the sender, and rings it.
   virtual void release() = 0;
+
+  // The bytes that the loan in the peeked message stands for, until release().
+  virtual ByteView borrow(const Loan& loan);
+  // Whether what was borrowed since the last release() was what the peer meant: it may have given
+  // the operation up meanwhile.
+  virtual bool still_lent() const { return true; }
 };
 
 // Which of the links between two ranks: collectives and point-to-point never share one, nor do the
@@ -75,6 +92,7 @@ struct TransportContext {
   std::size_t slot_bytes = 65536;  // a multiple of 64
   std::uint32_t slots = 16;        // at least 2
   const Config* config = nullptr;
+  SharedHeap heap = {};  // of this process
 };
 
 class Transport {
@@ -95,6 +113,10 @@ class Transport {
   // each other; what is sent before the other end exists arrives all the same.
   virtual std::unique_ptr<SendLink> connect(const LinkSpec& spec) = 0;
   virtual std::unique_ptr<RecvLink> listen(const LinkSpec& spec) = 0;
+  // Whether there is something to look at: the sender's end of a link has come, of which ours may
+  // not be made yet. Once a sender has flushed, it has, and a later poll() sees it. True, too,
+  // where it is not known and listen() costs nothing that lasts: where memory is shared.
+  virtual bool has_come(const LinkSpec& spec) = 0;
 
   // Whether the peers it reaches run on this machine, and so compete with us for its cores.
   virtual bool shares_memory() const = 0;

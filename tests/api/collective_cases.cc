@@ -1,5 +1,6 @@
 #include "tests/api/collective_cases.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -43,10 +44,40 @@ bool is_exact(int nranks, ncclDataType_t type, int op) {
   return op != ncclAvg || !is_float(type) || (nranks & (nranks - 1)) == 0;
 }
 
+// Memory that peers may read where it lies, where the test is about that.
+class Bytes {
+ public:
+  explicit Bytes(std::size_t bytes) : bytes_(bytes) {
+    static const char* const kind = std::getenv("CATENARY_TEST_MEMORY");
+    if (kind != nullptr && std::strcmp(kind, "mapped") == 0) {
+      require_success(ncclMemAlloc(&mapped_, bytes), "ncclMemAlloc");
+    } else {
+      owned_.resize(bytes);
+    }
+    std::memset(data(), kGuard, bytes);
+  }
+  ~Bytes() {
+    if (mapped_ != nullptr) ncclMemFree(mapped_);
+  }
+  Bytes(const Bytes&) = delete;
+  Bytes& operator=(const Bytes&) = delete;
+
+  unsigned char* data() {
+    return mapped_ != nullptr ? static_cast<unsigned char*>(mapped_) : owned_.data();
+  }
+  const unsigned char* data() const { return const_cast<Bytes*>(this)->data(); }
+  std::size_t size() const { return bytes_; }
+
+ private:
+  std::size_t bytes_;
+  std::vector<unsigned char> owned_;
+  void* mapped_ = nullptr;
+};
+
 class Buffer {
  public:
   Buffer(ncclDataType_t type, std::size_t count)
-      : type_(type), count_(count), bytes_(count * element_bytes(type) + 2 * kGuardBytes, kGuard) {}
+      : type_(type), count_(count), bytes_(count * element_bytes(type) + 2 * kGuardBytes) {}
 
   void* at(std::size_t index) { return bytes_.data() + kGuardBytes + index * element_bytes(type_); }
 
@@ -60,18 +91,20 @@ class Buffer {
       base[i] = base[i - kPeriod * width];
   }
 
-  bool operator==(const Buffer& other) const { return bytes_ == other.bytes_; }
+  bool operator==(const Buffer& other) const {
+    return std::memcmp(bytes_.data(), other.bytes_.data(), bytes_.size()) == 0;
+  }
 
   std::size_t first_difference(const Buffer& other) const {
     std::size_t i = 0;
-    while (i < bytes_.size() && bytes_[i] == other.bytes_[i]) ++i;
+    while (i < bytes_.size() && bytes_.data()[i] == other.bytes_.data()[i]) ++i;
     return i < kGuardBytes ? 0 : (i - kGuardBytes) / element_bytes(type_);
   }
 
  private:
   ncclDataType_t type_;
   std::size_t count_;
-  std::vector<unsigned char> bytes_;
+  Bytes bytes_;
 };
 
 void require_equal(const Buffer& got, const Buffer& expected, const std::string& what) {

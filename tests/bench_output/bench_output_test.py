@@ -24,7 +24,7 @@ ITERATION_WIDTH = 4 * 9
 CONFIG_KEYS = {
     "nthreads", "ngpus", "minimum_bytes", "maximum_bytes", "warmup_iters", "iterations",
     "aggregated_iterations", "validation", "graph", "blocking_collectives", "per_iter_timing",
-    "per_iter_skip", "parallel_init", "devices"}
+    "per_iter_skip", "parallel_init", "memory", "devices"}
 DEVICE_KEYS = {"rank", "group", "pid", "hostname", "device", "device_hex", "device_info"}
 RESULT_KEYS = {"size", "count", "type", "redop", "root", "out_of_place", "in_place",
                "actual_iterations", "experiment_name"}
@@ -197,6 +197,16 @@ class JsonTest(unittest.TestCase):
             self.assertEqual(len(iterations["per_process_max_times_us"][0]), 5)
         self.assertEqual(report["out_of_bounds"], {"count": 0, "okay": "true"})
         self.assertEqual(report["errors"], [])
+
+    def test_the_kind_of_memory_is_told(self):
+        for number, kind in enumerate(("mapped", "private")):
+            with self.subTest(kind=kind):
+                path = self.path.replace(".json", f"{number}.json")
+                done = run("all_reduce_perf", "-g", "2", "-b", "1K", "-e", "1K", "-n", "2", "-J", path,
+                           "--memory", kind)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertEqual(self.load(path)["config"]["memory"], kind)
+                self.assertRegex(done.stdout, f"(?m)^# nThread .* memory: {kind}$")
 
     def test_files_are_never_overwritten(self):
         for _ in range(2):

@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "bench/perf/failure.h"
 #include "bench/perf/options.h"
 #include "bench/perf/pattern.h"
+#include "bench/perf/rank.h"
 #include "bench/perf/result.h"
 #include "bench/perf/verify.h"
 #include "bench/perf/world.h"
@@ -145,6 +150,57 @@ TEST(IterationStats, leave_out_what_is_skipped) {
   EXPECT_EQ(stats.max_us, 3);
   EXPECT_EQ(stats.p50_us, 2);
   EXPECT_EQ(stats.p99_us, 3);
+}
+
+Options parse(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "tool");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  return parse_options(static_cast<int>(argv.size()), argv.data()).value();
+}
+
+TEST(ParseOptions, memory_is_a_kind_or_what_nccl_tests_means_by_it) {
+  EXPECT_EQ(parse({}).memory, MemoryKind::kMapped);
+  EXPECT_EQ(parse({"--memory", "mapped"}).memory, MemoryKind::kMapped);
+  EXPECT_EQ(parse({"--memory", "private"}).memory, MemoryKind::kPrivate);
+  EXPECT_FALSE(parse({"--memory", "private"}).memory_report);
+  EXPECT_TRUE(parse({"--memory", "1"}).memory_report);
+  EXPECT_FALSE(parse({"--memory", "1", "--memory", "0"}).memory_report);
+  EXPECT_TRUE(parse({"--memory_report", "1"}).memory_report);
+  for (const char* bad : {"", "2", "shared", "Mapped"}) {
+    EXPECT_THROW(parse({"--memory", bad}), UsageError) << bad;
+  }
+}
+
+// The line of /proc/self/maps for the mapping that `address` lies in.
+std::string mapping_of(const void* address) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    char dash = 0;
+    std::istringstream(line) >> std::hex >> begin >> dash >> end;
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    if (begin <= at && at < end) return line;
+  }
+  return "not mapped";
+}
+
+TEST(Buffer, is_zero_and_of_the_kind_asked_for) {
+  constexpr std::size_t kBytes = std::size_t{3} << 20;
+  for (const MemoryKind kind : {MemoryKind::kMapped, MemoryKind::kPrivate}) {
+    const Buffer first(kind, kBytes);
+    const Buffer second = Buffer(kind, kBytes);
+    for (const Buffer* buffer : {&first, &second}) {
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer->data()) % 4096, 0u);
+      EXPECT_TRUE(std::all_of(buffer->data(), buffer->data() + kBytes,
+                              [](std::byte value) { return value == std::byte{}; }));
+      std::istringstream line(mapping_of(buffer->data()));
+      std::string range, access;
+      line >> range >> access;
+      EXPECT_EQ(access, kind == MemoryKind::kMapped ? "rw-s" : "rw-p") << line.str();
+    }
+  }
 }
 
 }  // namespace

@@ -134,6 +134,22 @@ TEST(LogarithmicAlgorithms, send_to_logarithmically_many_peers) {
   }
 }
 
+// What is declared is held to by the checker; that it is not much more than that is held here.
+TEST(Scratch, that_is_declared_is_needed) {
+  for (const Algorithm& algorithm : algorithms()) {
+    Place at{.ranks = 8, .root = 3, .box = 2};
+    if (is_point_to_point(algorithm.collective)) continue;
+    int most = 0;
+    for (at.rank = 0; at.rank < at.ranks; ++at.rank) {
+      for (at.lane = 0; at.lane < algorithm.lanes; ++at.lane) {
+        most = std::max(most, peers_and_scratch(algorithm.steps(at)).second);
+      }
+    }
+    EXPECT_EQ(algorithm.scratch(at), most)
+        << name_of(algorithm.collective) << " " << algorithm.name;
+  }
+}
+
 TEST(Pat, scratch_is_logarithmic_and_as_much_more_as_is_sent_ahead) {
   for (const int window : {1, 2, 15}) {
     for (const int ranks : {3, 64, 1000}) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "src/collective/cost.h"
+
 namespace catenary {
 namespace {
 
@@ -83,6 +85,41 @@ TEST(Shape, of_two_levels_grows_from_two_boxes_at_least) {
                            Place{.ranks = 128, .box = 8}, Place{.ranks = 48, .box = 16}}) {
       if (!algorithm.runs_on(at)) continue;
       EXPECT_GT(shape_of(algorithm, at).busiest.steps, 0) << algorithm.name << " " << at.ranks;
+    }
+  }
+}
+
+// How much longer an algorithm seems to take than it would if all ranks were walked: the worst of
+// some sizes, with a core for each rank and with few.
+double longer_than_walked(const Algorithm& algorithm, int ranks, int box) {
+  constexpr Cut kCut{.slice_bytes = 65536, .slots = 16};
+  double worst = 1;
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{1} << 16, std::size_t{1} << 24}) {
+    const Place at = place_of(algorithm, bytes, ranks, box, kCut);
+    const Shape walked = walk(algorithm, at);
+    for (const int cores : {2, 1000}) {
+      const MachineFacts machine{
+          .local_ranks = box, .cores = cores, .box = box, .far = Wire::kNetwork};
+      const auto time = [&](const Shape& shape) {
+        return time_ns(shape, algorithm, bytes, ranks, kCut, machine, default_parameters());
+      };
+      const double ratio = time(shape_of(algorithm, at)) / time(walked);
+      worst = std::max({worst, ratio, 1 / ratio});
+    }
+  }
+  return worst;
+}
+
+// Those that send as much ahead as links hold follow another law beyond that, and have more steps
+// for numbers that are no powers of two.
+TEST(Shape, of_many_ranks_has_nearly_the_price_of_a_walk) {
+  for (const auto& [ranks, box] : {std::pair{96, 96}, {100, 10}, {128, 32}}) {
+    for (const Algorithm& algorithm : algorithms()) {
+      if (!algorithm.runs_on({.ranks = ranks, .box = box})) continue;
+      if (is_point_to_point(algorithm.collective)) continue;
+      EXPECT_LT(longer_than_walked(algorithm, ranks, box), algorithm.sends_ahead ? 2.2 : 1.3)
+          << name_of(algorithm.collective) << " " << algorithm.name << " of " << ranks
+          << " ranks in boxes of " << box;
     }
   }
 }

@@ -37,6 +37,20 @@ TEST(Tuning, reads_what_it_wrote) {
   }
 }
 
+TEST(Tuning, a_remark_is_for_people) {
+  const std::string text = write_tuning(unusual(), kMachine, "on a Saturday");
+  EXPECT_NE(text.find("\n# on a Saturday\n"), std::string::npos) << text;
+  EXPECT_EQ(refusal(text), "");
+}
+
+// Wherever it was cut, down to a digit of the last number.
+TEST(Tuning, that_was_cut_short_is_refused) {
+  const std::string good = write_tuning(unusual(), kMachine);
+  for (std::size_t bytes = 0; bytes < good.size(); ++bytes) {
+    EXPECT_NE(refusal(good.substr(0, bytes)), "") << bytes;
+  }
+}
+
 TEST(Tuning, the_table_has_a_row_for_every_number) {
   EXPECT_EQ(cost_parameter_table().size(), sizeof(CostParameters) / sizeof(double));
 }
@@ -51,6 +65,7 @@ TEST(Tuning, says_what_is_wrong) {
       refusal("version 1\nmachine another\n"),
       "it is about another machine, \"another\", and this is \"" + std::string(kMachine) + "\"");
   EXPECT_EQ(refusal(good.substr(0, good.rfind("network_hop_ns"))), "parameters are missing");
+  EXPECT_EQ(refusal(good.substr(0, good.size() - 1)), "its last line is cut off");
   EXPECT_EQ(refusal(good + "switch_ns 3\n"), "\"switch_ns\" is there twice");
   EXPECT_EQ(refusal("version 1\nspeed 3\n"), "there is no parameter \"speed\"");
   for (const char* value : {"", "-1", "nan", "inf", "1e300", "0x10", "1 2", "1,5"}) {

@@ -44,8 +44,9 @@ TEST(Memory, can_be_mapped_a_second_time_from_what_find_tells) {
     EXPECT_EQ(block->base, base);
     EXPECT_EQ(block->bytes, bytes);
     EXPECT_EQ(block->device, 3);
-    check_memfd(block->fd, block->fd_bytes);
-    const Mapping peer = Mapping::shared(block->fd, block->fd_bytes);
+    const Heap& heap = *memory.heap();
+    check_memfd(heap.fd(), heap.bytes());
+    const Mapping peer = Mapping::shared(heap.fd(), heap.bytes());
     EXPECT_EQ(std::memcmp(peer.data() + block->offset, base, bytes), 0);
     peer.data()[block->offset] = std::byte{7};
     EXPECT_EQ(base[0], std::byte{7});
@@ -61,7 +62,7 @@ TEST(Memory, is_aligned) {
   };
   EXPECT_EQ(address(1) % 256, 0u);
   EXPECT_EQ(address(5000) % 4096, 0u);
-  EXPECT_EQ(address(Memory::kPooledBytes * 3) % Memory::kLargeAlignment, 0u);
+  EXPECT_EQ(address(Memory::kPooledBytes * 3) % Heap::kAlignment, 0u);
 }
 
 TEST(Memory, knows_its_blocks_from_other_memory) {
@@ -158,6 +159,31 @@ TEST(Memory, serves_many_threads) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Heap, joins_what_is_given_back_into_gaps) {
+  constexpr std::size_t kUnit = Heap::kAlignment;
+  Heap heap(9 * kUnit);  // one of them is the heap's own
+  std::vector<std::byte*> units;
+  while (std::byte* unit = heap.take(kUnit)) units.push_back(unit);
+  ASSERT_EQ(units.size(), 8u);
+  for (const int index : {1, 3, 2}) heap.give_back(units[static_cast<std::size_t>(index)], kUnit);
+  EXPECT_EQ(heap.take(3 * kUnit + 1), nullptr);
+  EXPECT_EQ(heap.take(3 * kUnit), units[1]);
+  EXPECT_EQ(heap.take(1), nullptr);
+  heap.give_back(units[7], kUnit);
+  EXPECT_EQ(heap.take(1), units[7]);
+}
+
+TEST(Heap, gives_pages_back_to_all_who_map_it) {
+  Heap heap(4 * Heap::kAlignment);
+  const Mapping peer = Mapping::shared(heap.fd(), heap.bytes());
+  std::byte* base = heap.take(Heap::kAlignment);
+  base[5] = std::byte{1};
+  const std::byte& seen = peer.data()[base - heap.base() + 5];
+  EXPECT_EQ(seen, std::byte{1});
+  heap.give_back(base, Heap::kAlignment);
+  EXPECT_EQ(seen, std::byte{0});
 }
 
 }  // namespace

@@ -42,7 +42,27 @@ void warm_up() {
 }
 
 // One operation of a random kind and size; the same on all ranks.
-ncclResult_t random_operation(std::mt19937& random, const Seat& seat, std::vector<float>& data) {
+// Every other rank's is such that peers read it in place.
+class Data {
+ public:
+  explicit Data(const Seat& seat) : own_(seat.rank % 2 == 0 ? 0 : kCount) {
+    if (own_.empty())
+      require_success(ncclMemAlloc(&mapped_, kCount * sizeof(float)), "ncclMemAlloc");
+    std::fill_n(data(), kCount, static_cast<float>(seat.rank));
+  }
+  ~Data() {
+    if (mapped_ != nullptr) ncclMemFree(mapped_);
+  }
+  float* data() { return mapped_ != nullptr ? static_cast<float*>(mapped_) : own_.data(); }
+  static constexpr std::size_t size() { return kCount; }
+
+ private:
+  static constexpr std::size_t kCount = std::size_t{1} << 20;
+  std::vector<float> own_;
+  void* mapped_ = nullptr;
+};
+
+ncclResult_t random_operation(std::mt19937& random, const Seat& seat, Data& data) {
   const std::size_t most = std::size_t{1} << (random() % 19);
   const std::size_t count = 1 + random() % most;
   float* const at = data.data();
@@ -58,7 +78,7 @@ ncclResult_t random_operation(std::mt19937& random, const Seat& seat, std::vecto
 // Runs operations until the communicator fails, and says how that was.
 void work_until_failure(const Seat& seat, unsigned seed, Post& post, const Board& board) {
   std::mt19937 random(seed);
-  std::vector<float> data(std::size_t{1} << 20, static_cast<float>(seat.rank));
+  Data data(seat);
   ncclResult_t result = ncclSuccess;
   while (result == ncclSuccess) {
     result = random_operation(random, seat, data);

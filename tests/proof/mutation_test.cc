@@ -81,8 +81,14 @@ struct Mutant {
 // All mutants of a step.
 class Mutants {
  public:
-  Mutants(const ProofCase& which, int rank, const Schedule& schedule, std::size_t at)
-      : which_(which), right_(schedule), at_(at), step_(schedule.steps[at]) {
+  // `most_scratch`: so many scratch chunks are declared.
+  Mutants(const ProofCase& which, int rank, const Schedule& schedule, std::size_t at,
+          int most_scratch)
+      : which_(which),
+        right_(schedule),
+        at_(at),
+        step_(schedule.steps[at]),
+        most_scratch_(most_scratch) {
     const auto place = static_cast<std::ptrdiff_t>(at);
     std::vector<Step> steps = right_.steps;
     steps.erase(steps.begin() + place);
@@ -102,6 +108,7 @@ class Mutants {
     Step flipped = step_;
     flipped.received_first = !flipped.received_first;
     add("the other operand first", flipped, !is_reduction(step_));
+    use_more_scratch();
   }
 
   const std::vector<Mutant>& all() const { return all_; }
@@ -142,10 +149,36 @@ class Mutants {
     }
   }
 
+  // The first chunk beyond what is declared, as long as another one.
+  Chunk beyond(const Chunk& chunk) const {
+    const int parts = right_.chunk_count;
+    const int part = chunk.index % parts;
+    return scratch(part + (most_scratch_ - part + parts - 1) / parts * parts);
+  }
+
+  // All is done as it should be, but in memory that nobody knew to be needed.
+  void use_more_scratch() {
+    const Chunk source = step_.src;
+    if (source && source.buffer != Buffer::kCarry) {
+      std::vector<Step> steps = right_.steps;
+      steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(at_),
+                   {.src = source, .dst = beyond(source)});
+      all_.push_back({"preceded by a copy to more scratch", std::move(steps)});
+    }
+    if (step_.dst.buffer != Buffer::kScratch) return;
+    std::vector<Step> steps = right_.steps;
+    for (Step& step : steps) {
+      if (step.src == step_.dst) step.src = beyond(step_.dst);
+      if (step.dst == step_.dst) step.dst = beyond(step_.dst);
+    }
+    all_.push_back({"kept in more scratch", std::move(steps)});
+  }
+
   const ProofCase& which_;
   const Schedule& right_;
   const std::size_t at_;
   const Step& step_;
+  const int most_scratch_;
   std::vector<Mutant> all_;
 };
 
@@ -188,12 +221,13 @@ class EveryStep : public testing::TestWithParam<Algorithm> {
   void expect_noticed(const ProofCase& which, const Schedules& right) {
     Orders orders;
     Schedules tried = right;
-    const StepSource source = source_of(tried);
+    const int most_scratch = source_of(GetParam(), which).scratch(place_of(which, 0));
+    const StepSource source = source_of(tried, most_scratch);
     ASSERT_EQ(checker_.check(which, source, orders).fault, "") << describe(which);
     for (int rank = 0; rank < which.ranks; ++rank) {
       const auto index = static_cast<std::size_t>(rank);
       for (std::size_t at = 0; at < right[index].steps.size(); ++at) {
-        const Mutants mutants(which, rank, right[index], at);
+        const Mutants mutants(which, rank, right[index], at, most_scratch);
         for (const Mutant& mutant : mutants.all()) {
           if (mutant.steps == right[index].steps) continue;
           tried[index].steps = mutant.steps;

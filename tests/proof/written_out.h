@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -15,13 +16,17 @@ inline Steps steps_of(const Schedule* schedule) {
   for (const Step& step : schedule->steps) co_yield step;
 }
 
+// As much scratch as a test likes, where it does not say how much.
+inline constexpr int kAnyScratch = std::numeric_limits<int>::max();
+
 // Both must outlive what they are called for.
-inline StepSource source_of(const Schedules& schedules) {
+inline StepSource source_of(const Schedules& schedules, int most_scratch = kAnyScratch) {
   const auto of = [&schedules](const Place& at) {
     return &schedules[static_cast<std::size_t>(at.rank)];
   };
   return {[of](const Place& at) { return steps_of(of(at)); },
-          [of](const Place& at) { return of(at)->chunk_count; }};
+          [of](const Place& at) { return of(at)->chunk_count; },
+          [most_scratch](const Place&) { return most_scratch; }};
 }
 
 inline Schedules written_out(const Algorithm& algorithm, const ProofCase& which) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -41,6 +42,37 @@ std::uint64_t digest(const Register& bytes) {
   return value;
 }
 
+// A rank's registers, every other one where peers may read it in place.
+class OwnRegisters {
+ public:
+  OwnRegisters() = default;
+  explicit OwnRegisters(Registers first) : plain_(std::move(first)), mapped_(plain_.all.size()) {
+    for (std::size_t i = 0; i < mapped_.size(); i += 2) {
+      require_success(ncclMemAlloc(&mapped_[i], plain_.all[i].size()), "ncclMemAlloc");
+      std::memcpy(mapped_[i], plain_.all[i].data(), plain_.all[i].size());
+    }
+  }
+  OwnRegisters(OwnRegisters&&) = default;
+  OwnRegisters& operator=(OwnRegisters&&) = default;
+  ~OwnRegisters() {
+    for (void* each : mapped_) {
+      if (each != nullptr) ncclMemFree(each);
+    }
+  }
+
+  std::byte* at(int stream, int number) {
+    return data(static_cast<std::size_t>(stream * plain_.of_each + number));
+  }
+  std::byte* data(std::size_t index) {
+    if (mapped_[index] != nullptr) return static_cast<std::byte*>(mapped_[index]);
+    return plain_.all[index].data();
+  }
+
+ private:
+  Registers plain_;
+  std::vector<void*> mapped_;
+};
+
 // What an operation that only has to be the same everywhere has left behind.
 struct Wild {
   const Operation* operation;
@@ -67,7 +99,7 @@ class Seat {
   void make_memory() {
     enter();
     wait_until_made(comms_[0]);
-    registers_ = first_registers(program_, rank_);
+    registers_ = OwnRegisters(first_registers(program_, rank_));
     for (int i = 0; i < program_.streams; ++i) {
       catStream_t stream = nullptr;
       require_device(catStreamCreateWithFlags(&stream, catStreamNonBlocking), "catStreamCreate");
@@ -134,13 +166,14 @@ class Seat {
     }
   }
 
-  void check_registers(const Registers& expected) const {
+  void check_registers(const Registers& expected) {
     for (std::size_t i = 0; i < expected.all.size(); ++i) {
-      if (registers_.all[i] == expected.all[i]) continue;
-      const auto [found, wanted] = std::ranges::mismatch(registers_.all[i], expected.all[i]);
+      const std::span mine(registers_.data(i), expected.all[i].size());
+      const auto [found, wanted] = std::ranges::mismatch(mine, expected.all[i]);
+      if (found == mine.end()) continue;
       throw Failure{"register " + std::to_string(i % static_cast<std::size_t>(expected.of_each)) +
                     " of stream " + std::to_string(i / static_cast<std::size_t>(expected.of_each)) +
-                    ": byte " + std::to_string(found - registers_.all[i].begin()) + " is " +
+                    ": byte " + std::to_string(found - mine.begin()) + " is " +
                     std::to_string(static_cast<int>(*found)) + ", not " +
                     std::to_string(static_cast<int>(*wanted))};
     }
@@ -243,7 +276,7 @@ class Seat {
     const Register& fresh =
         keep(pattern_of(operation, size, rank, input_extent(operation, size, rank)));
     if (fresh.empty()) return;
-    require_device(catMemcpyAsync(registers_.at(part.stream, part.input).data() + part.input_at,
+    require_device(catMemcpyAsync(registers_.at(part.stream, part.input) + part.input_at,
                                   fresh.data(), fresh.size(), stream_of(part)),
                    "catMemcpyAsync");
   }
@@ -272,8 +305,8 @@ class Seat {
     const Part& part = operation.parts[static_cast<std::size_t>(rank_in(operation))];
     const void* input = nullptr;
     void* output = nullptr;
-    if (part.input >= 0) input = registers_.at(part.stream, part.input).data() + part.input_at;
-    if (part.output >= 0) output = registers_.at(part.stream, part.output).data() + part.output_at;
+    if (part.input >= 0) input = registers_.at(part.stream, part.input) + part.input_at;
+    if (part.output >= 0) output = registers_.at(part.stream, part.output) + part.output_at;
     require_success(issue(operation, input, output, reduction), describe(program_, operation));
   }
 
@@ -352,7 +385,7 @@ class Seat {
   const int rank_;
   std::vector<ncclComm_t> comms_;
   std::vector<catStream_t> streams_;
-  Registers registers_;
+  OwnRegisters registers_;
   std::deque<Register> kept_;
   std::vector<const Operation*> wild_operations_;
   std::vector<Wild> wilds_;

@@ -78,6 +78,23 @@ TEST(CacheBytes, are_parsed_as_the_system_writes_them) {
   EXPECT_GE(last_level_cache_bytes(), 1u << 16);
 }
 
+TEST(CoreTime, is_that_of_the_cores_asked_for) {
+  const std::string stat =
+      "cpu  1 1 1 1 1 1 1 1 1 1\n"
+      "cpu0 100 10 20 500 30 1 2 3 40 0\n"
+      "cpu1 7 7 7 7 7 7 7 7 7 7\n"
+      "cpu10 50 0 0 50 0 0 0 0 0 0\n"
+      "intr 12345 0 0\n";
+  const int cores[] = {0, 10};
+  const CoreTime time = core_time(stat, cores, 10);
+  EXPECT_DOUBLE_EQ(time.busy_s, 13.6 + 5);
+  EXPECT_DOUBLE_EQ(time.all_s, 66.6 + 10);
+  EXPECT_EQ(core_time("", cores, 10).all_s, 0);
+  const CoreTime now = core_time();
+  EXPECT_GT(now.busy_s, 0);
+  EXPECT_LE(now.busy_s, now.all_s);
+}
+
 TEST(MachineMemory, has_no_more_available_than_in_all) {
   const MachineMemory memory = machine_memory();
   EXPECT_GT(memory.total_bytes, 0u);

@@ -68,10 +68,10 @@ std::byte pattern(std::uint64_t message, std::size_t at) {
   return static_cast<std::byte>((message * 167 + (message >> 8) * 13 + at * 7 + (at >> 8)) & 0xff);
 }
 
-void run_rank(GroupBlock& block, const Variant& variant, int rank, int nranks,
+void run_rank(GroupBlock& block, const Variant& variant, const TestHeap& heap, int rank, int nranks,
               const RankBody& body) {
   try {
-    Rank self(block, variant, rank, nranks);
+    Rank self(block, variant, heap, rank, nranks);
     body(self);
   } catch (const std::exception& error) {
     block.fail(format("rank %d of %d: %s", rank, nranks, error.what()));
@@ -80,8 +80,9 @@ void run_rank(GroupBlock& block, const Variant& variant, int rank, int nranks,
 
 void run_process(GroupBlock& block, const Variant& variant, int rank, int nranks,
                  const RankBody& body) {
+  const TestHeap heap;
   const Holdings before = Holdings::now();
-  run_rank(block, variant, rank, nranks, body);
+  run_rank(block, variant, heap, rank, nranks, body);
   const Holdings after = Holdings::now();
   if (before != after) {
     block.fail(format("rank %d leaked: %zu descriptors and %zu mappings became %zu and %zu", rank,
@@ -91,10 +92,11 @@ void run_process(GroupBlock& block, const Variant& variant, int rank, int nranks
 }
 
 void run_threads(GroupBlock& block, const Variant& variant, int nranks, const RankBody& body) {
+  const TestHeap heap;
   const Holdings before = Holdings::now();
   std::vector<std::thread> threads;
   for (int rank = 0; rank < nranks; ++rank) {
-    threads.emplace_back([&, rank] { run_rank(block, variant, rank, nranks, body); });
+    threads.emplace_back([&, rank] { run_rank(block, variant, heap, rank, nranks, body); });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_TRUE(before == Holdings::now()) << "descriptors or mappings leaked";
@@ -120,8 +122,16 @@ void run_processes(GroupBlock& block, const Variant& variant, int nranks, const 
 
 }  // namespace
 
-Rank::Rank(GroupBlock& block, const Variant& variant, int rank_number, int rank_count)
-    : rank(rank_number), nranks(rank_count), block_(block) {
+TestHeap::TestHeap()
+    : fd_(create_memfd("catenary-test", kParts * kPartBytes)),
+      memory_(Mapping::shared(fd_.get(), kParts * kPartBytes)) {
+  const auto token = random_test_key();
+  std::memcpy(memory_.data(), token.data(), SharedHeap::kTokenBytes);
+}
+
+Rank::Rank(GroupBlock& block, const Variant& variant, const TestHeap& heap, int rank_number,
+           int rank_count)
+    : rank(rank_number), nranks(rank_count), block_(block), heap_(heap) {
   TransportContext context;
   context.rank = rank;
   context.nranks = nranks;
@@ -129,6 +139,7 @@ Rank::Rank(GroupBlock& block, const Variant& variant, int rank_number, int rank_
   context.slot_bytes = variant.slot_bytes;
   context.slots = variant.slots;
   context.config = &block.config;
+  context.heap = heap.shared();
   transport_ = variant.make(context);
   if (variant.is_faulty()) {
     transport_ = make_faulty_transport(std::move(transport_), variant.faults);

@@ -34,14 +34,33 @@ inline void PrintTo(const Variant& variant, std::ostream* out) { *out << variant
 
 struct GroupBlock;
 
+// What a process lends from, as one that is a device has it.
+class TestHeap {
+ public:
+  TestHeap();
+  SharedHeap shared() const { return {memory_.data(), memory_.bytes(), fd_.get()}; }
+  // A place of its own for each rank.
+  ByteSpan part(int rank) const {
+    return ByteSpan(memory_.data(), memory_.bytes()).subspan(index(rank) * kPartBytes, kPartBytes);
+  }
+
+ private:
+  static constexpr std::size_t kPartBytes = 131072;
+  static constexpr std::size_t kParts = 9;
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank) + 1; }
+  UniqueFd fd_;
+  Mapping memory_;
+};
+
 // One rank in a test.
 class Rank {
  public:
-  Rank(GroupBlock& block, const Variant& variant, int rank, int nranks);
+  Rank(GroupBlock& block, const Variant& variant, const TestHeap& heap, int rank, int nranks);
   ~Rank();
 
   const int rank;
   const int nranks;
+  const TestHeap& heap() const { return heap_; }
   Transport& transport() { return *transport_; }
   const std::vector<bool>& proven() const { return proven_; }
   int next() const { return (rank + 1) % nranks; }
@@ -70,6 +89,7 @@ class Rank {
   void attach();
 
   GroupBlock& block_;
+  const TestHeap& heap_;
   std::unique_ptr<Transport> transport_;
   std::vector<bool> proven_;
 };

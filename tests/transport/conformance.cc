@@ -133,6 +133,34 @@ TEST_P(Conformance, a_commit_may_be_shorter_than_what_was_acquired) {
   });
 }
 
+// As a rank looks for what a peer sent to it although it expects nothing.
+TEST_P(Conformance, what_was_flushed_has_come_although_nobody_listens) {
+  run_ranks(GetParam(), 3, [&](Rank& self) {
+    constexpr LinkSpec kUnexpected = {0, Channel::kCollective};
+    const bool shares_memory = self.transport().shares_memory();
+    if (self.rank == 0) {
+      const auto unexpected = self.connect(1);
+      const auto expected = self.connect(1, Channel::kPointToPoint);
+      self.send(*unexpected, 40, 7);
+      self.send(*expected, 40, 8);
+      self.wait_until([&] { return unexpected->try_flush() && expected->try_flush(); });
+      self.barrier();
+    } else if (self.rank == 1) {
+      const auto expected = self.listen(0, Channel::kPointToPoint);
+      self.receive(*expected, 40, 8);
+      self.wait_until([&] { return self.transport().has_come(kUnexpected); });
+      require(self.transport().has_come({2, Channel::kCollective}) == shares_memory,
+              "who never sent has come");
+      const auto link = self.listen(0);
+      self.receive(*link, 40, 7);
+      self.barrier();
+    } else {
+      self.barrier();
+    }
+    self.barrier();
+  });
+}
+
 TEST_P(Conformance, spans_stay_as_they_are_until_given_back) {
   for (const std::size_t bytes : {std::size_t{8}, GetParam().slot_bytes}) {
     run_ranks(GetParam(), 2, [&](Rank& self) {

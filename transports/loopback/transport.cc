@@ -29,8 +29,13 @@ class LoopbackTransport final : public Transport {
     return proven;
   }
 
-  std::unique_ptr<SendLink> connect(const LinkSpec& spec) override { return seat_->connect(spec); }
-  std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override { return seat_->listen(spec); }
+  std::unique_ptr<SendLink> connect(const LinkSpec& spec) override {
+    return seat_->connect(spec, context_.heap);
+  }
+  std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override {
+    return seat_->listen(spec, {nullptr, context_.heap.base, context_.heap.bytes});
+  }
+  bool has_come(const LinkSpec&) override { return true; }
   Doorbell* doorbell() override { return seat_ ? seat_->doorbell() : nullptr; }
 
  private:

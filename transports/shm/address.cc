@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 
 #include "src/base/error.h"
@@ -31,8 +32,11 @@ std::optional<std::string> local_neighbourhood(const std::string& host_id) {
                 static_cast<unsigned>(::geteuid()), host_id.c_str());
 }
 
-Bytes make_address(const DoorName& door, const std::string& neighbourhood) {
+Bytes make_address(const DoorName& door, const std::string& neighbourhood,
+                   const HeapAddress& heap) {
   Bytes address(door.begin(), door.end());
+  const ByteView heap_bytes = std::as_bytes(std::span(&heap, 1));
+  address.insert(address.end(), heap_bytes.begin(), heap_bytes.end());
   const ByteView text = bytes_of(neighbourhood);
   address.insert(address.end(), text.begin(), text.end());
   return address;
@@ -40,9 +44,11 @@ Bytes make_address(const DoorName& door, const std::string& neighbourhood) {
 
 std::optional<Address> parse_address(ByteView address) {
   Address parsed;
-  if (address.size() <= parsed.door.size()) return std::nullopt;
-  std::ranges::copy(address.first(parsed.door.size()), parsed.door.begin());
-  const ByteView text = address.subspan(parsed.door.size());
+  constexpr std::size_t kDoorBytes = sizeof parsed.door;
+  if (address.size() <= kDoorBytes + sizeof parsed.heap) return std::nullopt;
+  std::ranges::copy(address.first(kDoorBytes), parsed.door.begin());
+  std::memcpy(&parsed.heap, address.data() + kDoorBytes, sizeof parsed.heap);
+  const ByteView text = address.subspan(kDoorBytes + sizeof parsed.heap);
   parsed.neighbourhood.assign(reinterpret_cast<const char*>(text.data()), text.size());
   return parsed;
 }

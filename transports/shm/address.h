@@ -1,5 +1,5 @@
-// The address of shared memory: what must be the same for two processes to share any, and the door
-// at which a rank hands it out.
+// The address of shared memory: what must be the same for two processes to share any, the door at
+// which a rank hands it out, and where memory of its own can be read.
 //
 // Any thread; nothing waits.
 #pragma once
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "src/transport/memory_door.h"
+#include "src/transport/shared_heap.h"
 
 namespace catenary::shm {
 
@@ -16,10 +17,11 @@ namespace catenary::shm {
 // kernel does not say: then no memory is shared.
 std::optional<std::string> local_neighbourhood(const std::string& host_id);
 
-Bytes make_address(const DoorName& door, const std::string& neighbourhood);
+Bytes make_address(const DoorName& door, const std::string& neighbourhood, const HeapAddress& heap);
 
 struct Address {
   DoorName door;
+  HeapAddress heap;
   std::string neighbourhood;
 };
 // Nullopt for what is no such address, as a rank without shared memory has.

@@ -40,7 +40,10 @@ class ShmTransport final : public Transport {
                                        static_cast<int>(self - group.begin()), std::move(door_),
                                        parse_address(leader)->door, wait);
       seat_.emplace(std::move(attached.arena), group, context_.rank);
+      heaps_.resize(addresses.size());
       for (std::size_t i = 0; i < group.size(); ++i) {
+        const auto rank = static_cast<std::size_t>(group[i]);
+        heaps_[rank] = parse_address(addresses[rank])->heap;
         proven[static_cast<std::size_t>(group[i])] = attached.members[i];
       }
     } catch (const Error& error) {
@@ -50,11 +53,28 @@ class ShmTransport final : public Transport {
     return proven;
   }
 
-  std::unique_ptr<SendLink> connect(const LinkSpec& spec) override { return seat_->connect(spec); }
-  std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override { return seat_->listen(spec); }
+  std::unique_ptr<SendLink> connect(const LinkSpec& spec) override {
+    return seat_->connect(spec, context_.heap);
+  }
+  std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override {
+    return seat_->listen(spec, readable_heap(spec.peer));
+  }
+  bool has_come(const LinkSpec&) override { return true; }
   Doorbell* doorbell() override { return seat_ ? seat_->doorbell() : nullptr; }
 
  private:
+  // Nothing, where it cannot be read: then it is copied from.
+  ReadableHeap readable_heap(int peer) const {
+    try {
+      return map_heap(heaps_[static_cast<std::size_t>(peer)]);
+    } catch (const Error& error) {
+      log_info(Subsystem::kShm, -1,
+               format("Rank %d does not read memory of rank %d where it lies: %s", context_.rank,
+                      peer, error.what()));
+      return {};
+    }
+  }
+
   // Without a door there is no address, and a rank without an address is reached by nobody.
   void open() {
     const auto neighbourhood = local_neighbourhood(context_.config->host_id);
@@ -64,7 +84,7 @@ class ShmTransport final : public Transport {
     DoorName name;
     fill_random(name);
     door_ = open_door(name);
-    address_ = make_address(name, *neighbourhood);
+    address_ = make_address(name, *neighbourhood, address_of(context_.heap));
   }
 
   void log_absence(const Error& error) const {
@@ -76,7 +96,8 @@ class ShmTransport final : public Transport {
   const TransportContext context_;
   UniqueFd door_;  // until attach()
   Bytes address_;
-  std::optional<ArenaSeat> seat_;  // from a successful attach() on
+  std::vector<HeapAddress> heaps_;  // by rank
+  std::optional<ArenaSeat> seat_;   // from a successful attach() on
 };
 
 }  // namespace

@@ -38,6 +38,7 @@ class TcpTransport final : public Transport {
 
   std::unique_ptr<SendLink> connect(const LinkSpec& spec) override { return hub_->connect(spec); }
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override { return hub_->listen(spec); }
+  bool has_come(const LinkSpec& spec) override { return hub_->has_come(spec); }
   Doorbell* doorbell() override { return nullptr; }
   void poll() override {
     if (hub_) hub_->poll();

@@ -1,0 +1,26 @@
+// Which messages of a schedule may be lent: read by the receiver where they lie, instead of being
+// copied into a slot. What is lent must not change until the receiver has taken it.
+//
+// Output is written once, so it may be lent as soon as it is there. Input does not change at all,
+// unless the operation works in place: then it may be lent if what is written over it cannot come
+// before the receiver has taken it. That is seen from the schedules of the two: what is written
+// over it comes from that same receiver, who sends it in the step that takes the message, or later.
+//
+// Pure; nothing fails.
+#pragma once
+
+#include <vector>
+
+#include "src/collective/algorithms.h"
+
+namespace catenary {
+
+struct Lending {
+  Chunk chunk = {};       // what may be lent in place of the message; none: it must be copied
+  bool in_place = false;  // also where input and output share memory
+};
+
+// For each step of `mine`, which is schedule_of(algorithm, at).
+std::vector<Lending> lendings(const Algorithm& algorithm, const Place& at, const Schedule& mine);
+
+}  // namespace catenary

@@ -1,0 +1,63 @@
+// Shared heaps: memory of one process that its neighbours on the machine may read where it lies.
+//
+// A process that has such a heap says where in /proc it can be opened. Whoever may, by the rules of
+// the kernel for processes of one user, maps it read-only, once for all communicators, and checks
+// by the token at its beginning that it is the heap that was meant. Anything else is no error: then
+// messages are copied.
+//
+// Threads: any. Nothing waits. Owner: whoever holds the ReadableHeap. Failure: map_heap throws
+// kSystem with the reason.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+#include "src/base/mapping.h"
+#include "src/base/types.h"
+
+namespace catenary {
+
+// Our own: a sealed memfd, mapped as a whole, that begins with a random token.
+struct SharedHeap {
+  static constexpr std::size_t kTokenBytes = 16;
+  const std::byte* base = nullptr;  // null: there is none
+  std::size_t bytes = 0;
+  int fd = -1;
+
+  bool holds(ByteView memory) const {
+    const auto offset = static_cast<std::size_t>(memory.data() - base);
+    return base != nullptr && offset < bytes && memory.size() <= bytes - offset;
+  }
+};
+
+// How a neighbour finds it.
+struct HeapAddress {
+  std::uint64_t bytes = 0;  // 0: there is none
+  std::uint64_t process_namespace = 0;
+  std::uint32_t process = 0;
+  std::int32_t fd = -1;
+  std::array<std::byte, SharedHeap::kTokenBytes> token{};
+};
+static_assert(std::is_trivially_copyable_v<HeapAddress>);
+
+HeapAddress address_of(const SharedHeap& heap);
+
+// What one rank can read of another's memory.
+struct ReadableHeap {
+  std::shared_ptr<const Mapping> mapping;  // null where it is our own
+  const std::byte* base = nullptr;         // null: nothing
+  std::size_t bytes = 0;
+};
+
+ReadableHeap map_heap(const HeapAddress& address);
+
+// Where in a heap a message lies that is not copied. Travels in its place.
+struct Loan {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+}  // namespace catenary

@@ -1,0 +1,123 @@
+// That memory from ncclMemAlloc is really read where it lies, as one sees from outside: a send of
+// it is not over before the peer has taken it, while one of other memory is copied ahead.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "tests/support/crew.h"
+#include "tests/support/rank_group.h"
+
+namespace catenary::testing {
+namespace {
+
+constexpr std::size_t kCount = 65536;  // far fewer bytes than a link's slots hold
+
+class Device {
+ public:
+  explicit Device(int rank) { require(catSetDevice(rank) == catSuccess, "catSetDevice"); }
+};
+
+class Comm {
+ public:
+  Comm(int rank, int nranks, const ncclUniqueId& id) {
+    require_success(ncclCommInitRank(&comm_, nranks, id, rank), "ncclCommInitRank");
+  }
+  ~Comm() { ncclCommDestroy(comm_); }
+  operator ncclComm_t() const { return comm_; }
+
+ private:
+  ncclComm_t comm_ = nullptr;
+};
+
+class Mapped {
+ public:
+  explicit Mapped(std::size_t count) {
+    require_success(ncclMemAlloc(&base_, count * sizeof(float)), "ncclMemAlloc");
+  }
+  ~Mapped() { ncclMemFree(base_); }
+  float* data() const { return static_cast<float*>(base_); }
+
+ private:
+  void* base_ = nullptr;
+};
+
+void meet(const Comm& comm) {
+  TestStream stream;
+  float one = 1;
+  require_success(ncclAllReduce(&one, &one, 1, ncclFloat32, ncclSum, comm, stream), "meeting");
+  stream.finish();
+}
+
+// Rank 0 sends `data` and looks whether that is over before rank 1 has begun to receive.
+bool is_sent_ahead(int rank, const Comm& comm, const float* data) {
+  TestStream stream;
+  std::vector<float> taken(kCount);
+  meet(comm);
+  bool over = false;
+  if (rank == 0) {
+    require_success(ncclSend(data, kCount, ncclFloat32, 1, comm, stream), "Send");
+    for (int i = 0; i < 1000; ++i) over = catStreamQuery(stream) == catSuccess;
+  }
+  meet(comm);
+  if (rank == 1)
+    require_success(ncclRecv(taken.data(), kCount, ncclFloat32, 0, comm, stream), "Recv");
+  stream.finish();
+  if (rank == 1) require(taken == std::vector<float>(kCount, 5), "what was received");
+  return over;
+}
+
+void body(int rank, int nranks, const ncclUniqueId& id) {
+  const Device device(rank);
+  const Comm comm(rank, nranks, id);
+  const std::vector<float> own(kCount, 5);
+  const Mapped mapped(kCount);
+  std::copy(own.begin(), own.end(), mapped.data());
+  // The first message between two ranks makes their links, and only then do they know.
+  is_sent_ahead(rank, comm, own.data());
+  const bool copied_own = is_sent_ahead(rank, comm, own.data());
+  const bool copied_mapped = is_sent_ahead(rank, comm, mapped.data());
+  if (rank != 0) return;
+  require(copied_own, "memory of the program's own is not copied");
+  require(!copied_mapped, "mapped memory is copied, not lent");
+}
+
+// First, since a process that has used the library may not fork ranks.
+TEST(Lending, of_mapped_memory_between_processes) {
+  for (const std::string& failure : run_ranks({2, 1}, body)) ADD_FAILURE() << failure;
+}
+
+TEST(Lending, of_mapped_memory_between_threads) {
+  for (const std::string& failure : run_ranks({1, 2}, body)) ADD_FAILURE() << failure;
+}
+
+// Suspicion has no place where a rank only waits for its message to be taken.
+TEST(Lending, to_a_rank_that_does_other_things_first_is_no_disagreement) {
+  run_crew(2, [](Seat& seat) {
+    const Mapped data(kCount);
+    std::fill_n(data.data(), kCount, 5.0F);
+    TestStream other;
+    float small = 1;
+    if (seat.rank == 0) {
+      require_success(
+          ncclBroadcast(data.data(), data.data(), kCount, ncclFloat32, 0, seat.comm, seat.stream),
+          "Broadcast");
+      seat.finish();
+      require_success(ncclRecv(&small, 1, ncclFloat32, 1, seat.comm, other), "Recv");
+    } else {
+      const auto idle = [](void*) { std::this_thread::sleep_for(std::chrono::seconds(2)); };
+      require(catLaunchHostFunc(seat.stream, idle, nullptr) == catSuccess, "catLaunchHostFunc");
+      require_success(
+          ncclBroadcast(data.data(), data.data(), kCount, ncclFloat32, 0, seat.comm, seat.stream),
+          "Broadcast");
+      require_success(ncclSend(&small, 1, ncclFloat32, 0, seat.comm, other), "Send");
+    }
+    other.finish();
+    seat.finish();
+  });
+}
+
+}  // namespace
+}  // namespace catenary::testing

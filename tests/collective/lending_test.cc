@@ -1,0 +1,42 @@
+#include "src/collective/lending.h"
+
+#include <gtest/gtest.h>
+
+namespace catenary {
+namespace {
+
+Lending first_lending(Collective collective, std::string_view name, const Place& at) {
+  const Algorithm& algorithm = *find_algorithm(collective, name);
+  return lendings(algorithm, at, schedule_of(algorithm, at)).front();
+}
+
+TEST(Lending, of_input_in_place_is_found_where_it_is_safe) {
+  const Place at{.rank = 1, .ranks = 4};
+  const Lending reduced = first_lending(Collective::kAllReduce, "direct", at);
+  EXPECT_EQ(reduced.chunk, input(2));
+  EXPECT_TRUE(reduced.in_place);
+  EXPECT_TRUE(first_lending(Collective::kAllGather, "direct", at).in_place);
+  // All of the sum is written over all of the input, which may not have been read by then.
+  const Lending shot = first_lending(Collective::kAllReduce, "one_shot", at);
+  EXPECT_EQ(shot.chunk, input(0));
+  EXPECT_FALSE(shot.in_place);
+  // Each would wait for the other to take what it gives.
+  EXPECT_FALSE(first_lending(Collective::kAllToAll, "direct", at).in_place);
+}
+
+TEST(Lending, of_what_is_neither_input_nor_output_is_none) {
+  const Algorithm& ring = *find_algorithm(Collective::kAllReduce, "ring");
+  const Place at{.rank = 0, .ranks = 4};
+  const Schedule schedule = schedule_of(ring, at);
+  const std::vector<Lending> found = lendings(ring, at, schedule);
+  ASSERT_EQ(found.size(), schedule.steps.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const Step& step = schedule.steps[i];
+    if (step.recv_from != kNobody && step.dst.buffer != Buffer::kOutput) {
+      EXPECT_FALSE(found[i].chunk);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace catenary

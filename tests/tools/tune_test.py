@@ -1,0 +1,117 @@
+"""`catenary tune`: measures, keeps what it measured, and communicators read it or say why not.
+
+usage: tune_test.py <catenary> <all_reduce_perf>
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CATENARY = ""
+ALL_REDUCE_PERF = ""
+TIMEOUT_S = 60
+
+
+def run(program, *flags, **changes):
+    environment = {key: value for key, value in os.environ.items()
+                   if not key.startswith(("CATENARY_", "NCCL_", "OMPI_", "PMI_", "PMIX_"))}
+    environment.update(changes)
+    return subprocess.run([program, *flags], env=environment, capture_output=True, text=True,
+                          timeout=TIMEOUT_S, check=False)
+
+
+def communicate(**changes):
+    """What communicators of two ranks log while they choose an algorithm."""
+    done = run(ALL_REDUCE_PERF, "--procs", "2", "-b", "64", "-e", "64", "-n", "1", "-w", "1",
+               NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="TUNING", **changes)
+    if done.returncode != 0:
+        raise AssertionError(done.stdout + done.stderr)
+    return done.stdout + done.stderr
+
+
+class TuneTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "deep", "tuning")
+        self.cache = os.path.join(folder.name, "cache")
+
+    def tune(self, *flags, **changes):
+        done = run(CATENARY, "tune", "--quick", *flags, **changes)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done
+
+    def write(self, text):
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        with open(self.path, "w", encoding="latin-1") as file:
+            file.write(text)
+
+    def expect_refused(self, reason):
+        log = communicate(CATENARY_TUNING_FILE=self.path)
+        self.assertIn(f"the tuning in {self.path} is not used, but defaults: {reason}", log)
+        self.assertIn("Algo", log)  # and all goes on
+
+    def test_what_it_measures_is_used(self):
+        done = self.tune("--output", self.path)
+        self.assertIn(f"written to {self.path}", done.stderr)
+        with open(self.path, encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn("\nversion 1\nmachine ", text)
+        self.assertRegex(text, r"# Roughly measured while other programs took \d+ % of the cores; ")
+        log = communicate(CATENARY_TUNING_FILE=self.path)
+        self.assertIn(f"The parameters of the model of time are those of {self.path}", log)
+        self.assertNotIn("not used", log)
+        # What it prints, it also kept.
+        printed = run(CATENARY, "tune", "--print", CATENARY_TUNING_FILE=self.path)
+        self.assertEqual(printed.returncode, 0, printed.stderr)
+        self.assertEqual([line for line in printed.stdout.splitlines() if line[0] != "#"],
+                         [line for line in done.stdout.splitlines() if line[0] != "#"])
+        self.assertEqual(os.listdir(os.path.dirname(self.path)), ["tuning"])
+
+    def test_without_a_name_it_is_kept_where_communicators_look(self):
+        self.tune(XDG_CACHE_HOME=self.cache)
+        kept = os.listdir(os.path.join(self.cache, "catenary"))
+        self.assertEqual(len(kept), 1)
+        log = communicate(XDG_CACHE_HOME=self.cache)
+        self.assertIn("are those of " + os.path.join(self.cache, "catenary", kept[0]), log)
+
+    def test_a_dry_run_writes_nothing(self):
+        self.tune("--dry-run", XDG_CACHE_HOME=self.cache)
+        self.assertFalse(os.path.exists(self.cache))
+
+    def test_garbage_is_refused(self):
+        self.write("\x7fELF\x01\x02 no tuning at all\n")
+        self.expect_refused('it does not begin with a version, but with "?ELF')
+
+    def test_what_was_cut_short_is_refused(self):
+        self.tune("--output", self.path)
+        with open(self.path, encoding="utf-8") as file:
+            text = file.read()
+        self.write(text[:-3])
+        self.expect_refused("its last line is cut off")
+        self.write(text[:text.rindex("network_hop_ns")])
+        self.expect_refused("parameters are missing")
+        self.write("")
+        self.expect_refused("it names no machine")
+
+    def test_what_another_machine_measured_is_refused(self):
+        self.write("version 1\nmachine an abacus\n")
+        self.expect_refused('it is about another machine, "an abacus", and this is ')
+
+    def test_a_file_that_is_not_there_is_missed_if_it_was_named(self):
+        log = communicate(CATENARY_TUNING_FILE=self.path)
+        self.assertIn(f"{self.path}, which CATENARY_TUNING_FILE names, does not exist", log)
+        self.assertNotIn("does not exist", communicate(XDG_CACHE_HOME=self.cache))
+
+    def test_a_place_that_cannot_be_written_is_an_error(self):
+        self.write("")
+        done = run(CATENARY, "tune", "--quick", "--output", os.path.join(self.path, "below"))
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("below", done.stderr)
+
+
+if __name__ == "__main__":
+    CATENARY, ALL_REDUCE_PERF = sys.argv[1:3]
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,94 @@
+// The part of the conformance suite that is about lending: transports that share memory can, and no
+// others.
+#include <cstring>
+
+#include "src/base/error.h"
+#include "tests/transport/conformance.h"
+
+namespace catenary::test {
+namespace {
+
+constexpr std::size_t kLentBytes = 100'000;
+
+// Commits a loan of our part of the heap, filled with `message`; the peer's end must be there.
+void lend(Rank& self, SendLink& link, std::uint64_t message) {
+  const ByteSpan memory = self.heap().part(self.rank).first(kLentBytes);
+  fill(memory, message);
+  const std::optional<Loan> loan = link.try_lend(memory);
+  require(loan.has_value(), "nothing is lent");
+  ByteSpan slot;
+  self.wait_until([&] { return !(slot = link.try_acquire(sizeof *loan)).empty(); });
+  std::memcpy(slot.data(), &*loan, sizeof *loan);
+  link.commit(sizeof *loan);
+}
+
+ByteView borrow(Rank& self, RecvLink& link) {
+  ByteView view;
+  self.wait_until([&] { return !(view = link.try_peek()).empty(); });
+  Loan loan;
+  require(view.size() == sizeof loan, "a message that is no loan");
+  std::memcpy(&loan, view.data(), sizeof loan);
+  return link.borrow(loan);
+}
+
+}  // namespace
+
+TEST_P(Conformance, what_is_lent_is_read_where_it_lies) {
+  run_ranks(GetParam(), 3, [](Rank& self) {
+    const auto to = self.connect(self.next());
+    const auto from = self.listen(self.previous());
+    self.barrier();
+    const ByteSpan memory = self.heap().part(self.rank);
+    require(to->try_lend(memory).has_value() == self.transport().shares_memory(),
+            "who shares memory can lend, and nobody else");
+    std::byte elsewhere[64];
+    require(!to->try_lend(elsewhere), "memory outside of the heap is lent");
+    if (!self.transport().shares_memory()) return;
+    for (std::uint64_t message = 0; message < 20; ++message) {
+      const auto number = [&](int rank) { return message * 8 + static_cast<std::uint64_t>(rank); };
+      lend(self, *to, number(self.rank));
+      require(!to->try_flush() || message > 0, "taken before anybody could");
+      if (message == 0) self.barrier();
+      check(borrow(self, *from), kLentBytes, number(self.previous()));
+      require(from->still_lent(), "withdrawn by nobody");
+      from->release();
+      self.wait_until([&] { return to->try_flush(); });
+    }
+  });
+}
+
+TEST_P(Conformance, who_borrows_can_tell_what_was_withdrawn) {
+  run_ranks(GetParam(), 2, [](Rank& self) {
+    if (!self.transport().shares_memory()) return;
+    const auto to = self.connect(self.next());
+    const auto from = self.listen(self.previous());
+    self.barrier();
+    to->withdraw();  // nothing is lent, so nothing happens
+    lend(self, *to, 5);
+    check(borrow(self, *from), kLentBytes, 5);
+    require(from->still_lent(), "withdrawn before");
+    self.barrier();
+    to->withdraw();
+    self.barrier();
+    require(!from->still_lent(), "withdrawn unseen");
+  });
+}
+
+TEST_P(Conformance, loans_beyond_the_heap_are_refused) {
+  run_ranks(GetParam(), 2, [](Rank& self) {
+    const auto from = self.listen(self.previous());
+    const std::size_t size = self.heap().shared().bytes;
+    for (const Loan loan : {Loan{size, 1}, Loan{size - 1, 2}, Loan{~std::uint64_t{0}, 2},
+                            Loan{1, ~std::uint64_t{0}}}) {
+      bool refused = false;
+      try {
+        from->borrow(loan);
+      } catch (const Error& error) {
+        refused = error.code() == ErrorCode::kRemote;
+      }
+      require(refused, "a loan beyond the heap is read");
+    }
+  });
+}
+
+}  // namespace catenary::test
