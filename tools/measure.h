@@ -41,7 +41,7 @@ struct Point {
 // best, or there were `most_rounds`, or the point has taken `point_ns`. Meanwhile algorithms that
 // are far from the best fall out of the running. Elsewhere there are `least_rounds`.
 struct Effort {
-  int least_rounds = 9;
+  int least_rounds = 12;
   int most_rounds = 60;
   double close = 1.1;
   double point_ns = 1e9;

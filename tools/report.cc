@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kSizes[] = {8, 64, 512, 4096, 32768, 262144, 2097152, 16777216, 67108864};
 constexpr double kClose = 1.1;
-constexpr double kBurst_ns = 3e6;
-constexpr double kPoint_ns = 1e9;
+constexpr double kBurst_ns = 4e6;
+constexpr double kPoint_ns = 1.5e9;
 
 struct Tally {
   int points = 0;

@@ -13,7 +13,7 @@ inline constexpr Collective kReportedCollectives[] = {
 
 struct ReportOptions {
   std::vector<int> ranks = {2, 4, 8};
-  int rounds = 9;        // at least
+  int rounds = 12;       // at least
   bool verbose = false;  // print the times of all algorithms
 };
 

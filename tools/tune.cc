@@ -41,7 +41,8 @@ constexpr char kHelp[] =
     "  --report          instead: compare what the library chooses with the best algorithm,\n"
     "                    measured side by side, over collectives, sizes and ranks\n"
     "  --ranks LIST      of the report: numbers of ranks (2,4,8)\n"
-    "  --rounds N        of the report: times that each point is measured at least (9); where the\n"
+    "  --rounds N        of the report: times that each point is measured at least (12); where "
+    "the\n"
     "                    choice is neither clearly good nor clearly bad, up to 60\n";
 
 struct Options {
@@ -97,7 +98,7 @@ std::optional<Options> parse(int argc, char** argv, int& status) {
       case 'v': options.verbose = options.report_options.verbose = true; break;
       case 'r': options.report = true; break;
       case 'n': options.report_options.ranks = numbers_of(optarg); break;
-      case 'R': options.report_options.rounds = static_cast<int>(number_of(optarg, 1, 255)); break;
+      case 'R': options.report_options.rounds = static_cast<int>(number_of(optarg, 4, 255)); break;
       case 'h': std::fputs(kHelp, stdout); return status = 0, std::nullopt;
       default: std::fputs(kHelp, stderr); return status = 2, std::nullopt;
     }
