@@ -27,6 +27,17 @@ double byte_ns(const Work& work, const Rates& rates) {
   return ns;
 }
 
+double longest_ns(const std::array<Work, 3>& paths, double slice, const Rates& rates) {
+  double longest = 0;
+  for (const Work& work : paths) {
+    longest = std::max(longest,
+                       hops_ns(work, rates) + fixed_ns(work, rates) + slice * byte_ns(work, rates));
+  }
+  return longest;
+}
+
+double hops(const Work& work) { return work.hops[0] + work.hops[1]; }
+
 // Which part of the bytes misses a cache through which `footprint` bytes pass again and again.
 double missing(double footprint, double cache) {
   return footprint > cache ? 1 - cache / footprint : 0;
@@ -80,28 +91,27 @@ double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes
   const double slice = static_cast<double>(std::min(chunk, cut.slice_bytes));
   const auto slices = static_cast<double>((chunk + cut.slice_bytes - 1) / cut.slice_bytes);
   const std::size_t pass = cut.slices_per_pass();
-  const auto passes = static_cast<double>((static_cast<std::size_t>(slices) + pass - 1) / pass);
-  const double more_slices = std::max(slices - 1, 0.0);
+  const auto passes =
+      std::max(static_cast<double>((static_cast<std::size_t>(slices) + pass - 1) / pass), 1.0);
 
-  double path = 0;
-  for (const Work& work : shape.paths) {
-    path = std::max(path, std::max(passes, 1.0) * hops_ns(work, rates) + fixed_ns(work, rates) +
-                              slice * byte_ns(work, rates));
-  }
-  path += more_slices * fixed_ns(shape.busiest, rates) +
-          (whole - slice) * byte_ns(shape.busiest, rates);
-  double ns = parameters.operation_ns + path;
+  // The first slice of each pass goes all the way, the others follow it through the busiest rank.
+  // Passes follow each other as closely as ranks may begin one before others are done.
+  const double first = longest_ns(shape.paths, slice, rates);
+  const double slice_work = fixed_ns(shape.busiest, rates) + slice * byte_ns(shape.busiest, rates);
+  const double again = std::max(longest_ns(shape.two_passes, slice, rates) - first, slice_work);
+  double ns = parameters.operation_ns + first + (passes - 1) * again;
+  ns += std::max(slices - passes, 0.0) * fixed_ns(shape.busiest, rates) +
+        std::max(whole - passes * slice, 0.0) * byte_ns(shape.busiest, rates);
 
   const double ranks = machine.local_ranks;
   const double cores = machine.cores;
   if (ranks > cores) {
-    const double rank_work = parameters.operation_ns +
-                             std::max(slices, 1.0) * fixed_ns(shape.average, rates) +
-                             whole * byte_ns(shape.average, rates) +
-                             std::max(passes, 1.0) * shape.waits * parameters.switch_ns;
-    const double hops = shape.paths[0].hops[0] + shape.paths[0].hops[1];
-    ns =
-        std::max(ns, ranks / cores * rank_work + std::max(passes, 1.0) * hops * parameters.turn_ns);
+    const double rank_work =
+        parameters.operation_ns + std::max(slices, 1.0) * fixed_ns(shape.average, rates) +
+        whole * byte_ns(shape.average, rates) + passes * shape.waits * parameters.switch_ns;
+    const double more_hops = std::max(hops(shape.two_passes[0]) - hops(shape.paths[0]), 0.0);
+    const double turns = hops(shape.paths[0]) + (passes - 1) * more_hops;
+    ns = std::max(ns, ranks / cores * rank_work + turns * parameters.turn_ns);
   }
 
   // Slots are used one after the other, so all of a link's slots pass through the caches.

@@ -4,7 +4,8 @@
 //
 // An operation takes the longest of
 //   * its longest path: hops, messages and the bytes of one slice along it, and then the remaining
-//     slices, which follow each other through the busiest rank;
+//     slices, which follow each other through the busiest rank, but for the first one of each pass,
+//     which goes all the way again as far as ranks wait for it before they begin a pass;
 //   * if ranks share cores: the work of all of them, a switch for each time that a rank has to let
 //     others run, and for each hop of the longest path the time until a rank has its turn;
 // and, where the bytes that are touched exceed the caches, the time to move those through main

@@ -10,6 +10,8 @@ namespace {
 
 // A link to every peer costs memory for its slots. Above this, only what cannot do without has one.
 constexpr int kMostDirectRanks = 64;
+// Times that differ by less are alike.
+constexpr double kTie = 1.02;
 // Slices shorter than this are not worth their messages on any machine we know.
 constexpr std::size_t kLeastSliceBytes = 8192;
 // Longer messages are cut like these.
@@ -49,8 +51,9 @@ Cut Selector::decide_message_cut(std::size_t size_class) const {
   return priced(*all_to_all, bytes * static_cast<std::size_t>(nranks_)).cut;
 }
 
-bool Selector::has_room(const Algorithm& algorithm) const {
-  return shape_of(algorithm, place()).peers <= kMostDirectRanks;
+bool Selector::has_room(const Algorithm& algorithm, std::size_t bytes) const {
+  const Place at = place_of(algorithm, bytes, nranks_, machine_.box, links_);
+  return shape_of(algorithm, at).peers <= kMostDirectRanks;
 }
 
 // Shorter slices fill a pipeline sooner and keep its slots in the caches, but are more messages.
@@ -71,13 +74,30 @@ std::vector<Selection> Selector::candidates(Collective collective, std::size_t b
   for (const Algorithm& algorithm : algorithms()) {
     if (find_algorithm(collective, algorithm.name) != &algorithm) continue;
     if (!algorithm.runs_on(place()) || !rules_.allows(collective, algorithm, place())) continue;
-    std::vector<Selection>& list = has_room(algorithm) ? found : last_resort;
+    std::vector<Selection>& list = has_room(algorithm, bytes) ? found : last_resort;
     list.push_back(priced(algorithm, bytes));
   }
   if (found.empty()) found = std::move(last_resort);
   std::stable_sort(found.begin(), found.end(),
                    [](const Selection& a, const Selection& b) { return a.time_ns < b.time_ns; });
+  prefer_simple(found, bytes);
   return found;
+}
+
+// Of those that the model cannot tell from the fastest, the one with the fewest steps goes first.
+void Selector::prefer_simple(std::vector<Selection>& sorted, std::size_t bytes) const {
+  const auto steps = [&](const Selection& selection) {
+    const Algorithm& algorithm = *selection.algorithm;
+    const Place at = place_of(algorithm, bytes, nranks_, machine_.box, selection.cut);
+    return shape_of(algorithm, at).busiest.steps;
+  };
+  const auto first_slower = std::ranges::find_if(sorted, [&](const Selection& selection) {
+    return selection.time_ns > kTie * sorted.front().time_ns;
+  });
+  const auto simplest =
+      std::min_element(sorted.begin(), first_slower,
+                       [&](const Selection& a, const Selection& b) { return steps(a) < steps(b); });
+  std::rotate(sorted.begin(), simplest, simplest == first_slower ? simplest : simplest + 1);
 }
 
 double Selector::estimate_ns(Collective collective, std::size_t bytes) {

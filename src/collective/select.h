@@ -45,7 +45,7 @@ class Selector {
     return known ? *known : known.emplace(decide_message_cut(size_class(bytes)));
   }
 
-  // Everything that could run, the fastest first; each with its best cut.
+  // Everything that could run, the choice first and then the fastest; each with its best cut.
   std::vector<Selection> candidates(Collective collective, std::size_t bytes) const;
   // How long what select() chooses takes.
   double estimate_ns(Collective collective, std::size_t bytes);
@@ -62,7 +62,8 @@ class Selector {
   }
   const Selection& decide(Collective collective, std::size_t size_class);
   Cut decide_message_cut(std::size_t size_class) const;
-  bool has_room(const Algorithm& algorithm) const;
+  bool has_room(const Algorithm& algorithm, std::size_t bytes) const;
+  void prefer_simple(std::vector<Selection>& sorted, std::size_t bytes) const;
   Selection priced(const Algorithm& algorithm, std::size_t bytes) const;
   Place place() const { return {.ranks = nranks_, .box = machine_.box}; }
 

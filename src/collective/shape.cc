@@ -75,6 +75,8 @@ Shape grow(const Growth& growth, const Shape& quarter, const Shape& half, const 
   shape.lanes = full.lanes;
   for (std::size_t i = 0; i < shape.paths.size(); ++i) {
     shape.paths[i] = grow(growth, quarter.paths[i], half.paths[i], full.paths[i]);
+    shape.two_passes[i] =
+        grow(growth, quarter.two_passes[i], half.two_passes[i], full.two_passes[i]);
   }
   shape.busiest = grow(growth, quarter.busiest, half.busiest, full.busiest);
   shape.average = grow(growth, quarter.average, half.average, full.average);

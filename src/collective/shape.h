@@ -21,13 +21,16 @@ struct Shape {
   int chunk_count = 1;
   int lanes = 1;
   // Which path is the longest depends on what is expensive: hops, bytes, or a bit of both. The time
-  // of a schedule is that of the longest of these.
+  // of a schedule is that of the longest of these; and of two passes of it, one behind the other,
+  // that of the longest of the next. What the second pass adds is less than the first one took
+  // where ranks may begin it before others are done, and no less than what the busiest rank does.
   std::array<Work, 3> paths;
-  Work busiest;      // of one rank, in all its lanes
-  Work average;      // of the ranks
-  double waits = 0;  // of a rank on average: how often it has to let others run first
-  double links = 0;  // of a rank on average: links that it writes to
-  double peers = 0;  // most that one rank writes to
+  std::array<Work, 3> two_passes;  // where the window is 1
+  Work busiest;                    // of one rank, in all its lanes
+  Work average;                    // of the ranks
+  double waits = 0;                // of a rank on average: how often it has to let others run first
+  double links = 0;                // of a rank on average: links that it writes to
+  double peers = 0;                // most that one rank writes to
 };
 
 inline constexpr int kMostWalkedRanks = 64;

@@ -28,14 +28,27 @@ double weigh(const Work& work, const Weights& weights) {
          weights.chunk * (work.wired[0] + work.wired[1] + work.local + work.reduced);
 }
 
+Work hop(Reach reach) {
+  Work work;
+  work.hops[static_cast<int>(reach)] = 1;
+  return work;
+}
+
 constexpr int kNone = -1;
+using Weight = std::array<double, kPaths>;
+
+Weight weigh(const Work& work) {
+  Weight weight;
+  for (std::size_t i = 0; i < kPaths; ++i) weight[i] = weigh(work, kWeights[i]);
+  return weight;
+}
 
 // A step that was done. For each of the weights, the heaviest path that ends with it: what it
 // weighs, and the step before on it.
 struct Event {
   int lane;
   std::array<int, kPaths> before;
-  std::array<double, kPaths> weight;
+  Weight weight;
 };
 
 // Messages that nobody has taken yet, on all links, in the order sent on each: the events that sent
@@ -82,20 +95,24 @@ class Walker {
         add_lane(algorithm, at);
       }
     }
+    for (const Reach reach : {Reach::kBox, Reach::kFar}) {
+      hop_weights_[static_cast<std::size_t>(reach)] = weigh(hop(reach));
+    }
+    weights_.resize(steps_);
     const auto links = static_cast<std::size_t>(nranks_ * nranks_ * shape_.lanes);
     links_used_.resize(links);
-    events_.resize(event_count_);
-    messages_.emplace(links, event_count_);
+    events_.resize(2 * steps_);
+    messages_.emplace(links, events_.size());
   }
 
-  Shape run() {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (Lane& lane : lanes_) {
-        while (lane.next < lane.schedule.steps.size() && try_step(lane)) moved = true;
-      }
-    }
+  Shape run(bool twice) {
+    run_pass();
     summarize();
+    shape_.paths = longest_paths();
+    if (!twice) return shape_;
+    first_event_ = steps_;
+    run_pass();
+    shape_.two_passes = longest_paths();
     return shape_;
   }
 
@@ -110,9 +127,24 @@ class Walker {
     int rank;
     int lane;
     Schedule schedule;
-    std::size_t first_event;
+    std::size_t first_step;  // among those of all lanes
     std::size_t next = 0;
   };
+
+  void run_pass() {
+    for (Lane& lane : lanes_) lane.next = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (Lane& lane : lanes_) {
+        while (lane.next < lane.schedule.steps.size() && try_step(lane)) moved = true;
+      }
+    }
+    for (const Lane& lane : lanes_) {
+      if (lane.next == lane.schedule.steps.size()) continue;
+      throw_error(ErrorCode::kInternal, "a schedule of %d ranks waits for ever at rank %d", nranks_,
+                  lane.rank);
+    }
+  }
 
   void add_lane(const Algorithm& algorithm, Place at) {
     // The two ends of point-to-point are two collectives; rank 0 sends to rank 1.
@@ -122,8 +154,8 @@ class Walker {
       const Collective kind = at.rank == 0 ? Collective::kSend : Collective::kRecv;
       run = find_algorithm(kind, algorithm.name);
     }
-    lanes_.push_back({at.rank, at.lane, schedule_of(*run, at), event_count_});
-    event_count_ += lanes_.back().schedule.steps.size();
+    lanes_.push_back({at.rank, at.lane, schedule_of(*run, at), steps_});
+    steps_ += lanes_.back().schedule.steps.size();
     shape_.chunk_count = lanes_.back().schedule.chunk_count;
   }
 
@@ -137,14 +169,6 @@ class Walker {
   const Lane& lane_of(int id) const {
     return lanes_[static_cast<std::size_t>(events_[static_cast<std::size_t>(id)].lane)];
   }
-  // On the way from the step before to another one of that rank.
-  Work way(int before, int rank) const {
-    Work work;
-    const int from = lane_of(before).rank;
-    if (from != rank) work.hops[static_cast<int>(reach(from, rank))] = 1;
-    return work;
-  }
-
   // Does the next step if its message is there.
   bool try_step(Lane& lane) {
     const Step& step = lane.schedule.steps[lane.next];
@@ -154,12 +178,16 @@ class Walker {
       message = messages_->take(link(step.recv_from, lane.rank, lane.lane));
       if (message == kNone) return false;
     }
-    const auto id = static_cast<int>(lane.first_event + lane.next);
+    const auto id = static_cast<int>(first_event_ + lane.first_step + lane.next);
     event(id).lane = static_cast<int>(&lane - lanes_.data());
-    const Work work = work_of(step, lane.rank);
-    rank.done += work;
+    Weight& weight = weights_[lane.first_step + lane.next];
+    if (first_event_ == 0) {
+      const Work work = work_of(step, lane.rank);
+      weight = weigh(work);
+      rank.done += work;
+    }
     follow(rank, lane.rank, message, event(id));
-    for (std::size_t i = 0; i < kPaths; ++i) event(id).weight[i] += weigh(work, kWeights[i]);
+    for (std::size_t i = 0; i < kPaths; ++i) event(id).weight[i] += weight[i];
     rank.last = id;
     if (step.send_to != kNobody) {
       const std::size_t to = link(lane.rank, step.send_to, lane.lane);
@@ -180,9 +208,12 @@ class Walker {
     into.weight.fill(0);
     if (rank.last != kNone) into.weight = event(rank.last).weight;
     if (message == kNone) return;
-    const Work hop = way(message, number);
+    const int from = lane_of(message).rank;
+    constexpr Weight kNoWay = {};
+    const Weight& way =
+        from == number ? kNoWay : hop_weights_[static_cast<std::size_t>(reach(from, number))];
     for (std::size_t i = 0; i < kPaths; ++i) {
-      const double weight = event(message).weight[i] + weigh(hop, kWeights[i]);
+      const double weight = event(message).weight[i] + way[i];
       if (weight <= into.weight[i]) continue;
       into.weight[i] = weight;
       into.before[i] = message;
@@ -195,10 +226,11 @@ class Walker {
     Work work;
     for (int id = last; id != kNone;) {
       const Lane& lane = lane_of(id);
-      const std::size_t step = static_cast<std::size_t>(id) - lane.first_event;
+      const std::size_t step = static_cast<std::size_t>(id) % steps_ - lane.first_step;
       work += work_of(lane.schedule.steps[step], lane.rank);
       const int before = event(id).before[weights];
-      if (before != kNone) work += way(before, lane.rank);
+      const int from = before == kNone ? lane.rank : lane_of(before).rank;
+      if (from != lane.rank) work += hop(reach(from, lane.rank));
       id = before;
     }
     return work;
@@ -230,12 +262,6 @@ class Walker {
   }
 
   void summarize() {
-    for (const Lane& lane : lanes_) {
-      if (lane.next < lane.schedule.steps.size()) {
-        throw_error(ErrorCode::kInternal, "a schedule of %d ranks waits for ever at rank %d",
-                    nranks_, lane.rank);
-      }
-    }
     double most = -1;
     for (const Rank& rank : ranks_) {
       const double weight = weigh(rank.done, kWeights[2]);
@@ -248,26 +274,33 @@ class Walker {
       shape_.links += rank.sends_to;
       shape_.peers = std::max<double>(shape_.peers, rank.sends_to);
     }
-    for (std::size_t i = 0; i < kPaths; ++i) {
-      const auto weight = [&](const Rank& rank) {
-        return rank.last == kNone ? 0 : event(rank.last).weight[i];
-      };
-      const auto lighter = [&](const Rank& a, const Rank& b) { return weight(a) < weight(b); };
-      const int last = std::max_element(ranks_.begin(), ranks_.end(), lighter)->last;
-      shape_.paths[i] = work_on_path(last, i);
-    }
     const double share = 1.0 / nranks_;
     for_each_count([share](double& count) { count *= share; }, shape_.average);
     shape_.waits *= share;
     shape_.links *= share;
   }
 
+  std::array<Work, kPaths> longest_paths() {
+    std::array<Work, kPaths> paths;
+    for (std::size_t i = 0; i < kPaths; ++i) {
+      const auto weight = [&](const Rank& rank) {
+        return rank.last == kNone ? 0 : event(rank.last).weight[i];
+      };
+      const auto lighter = [&](const Rank& a, const Rank& b) { return weight(a) < weight(b); };
+      paths[i] = work_on_path(std::max_element(ranks_.begin(), ranks_.end(), lighter)->last, i);
+    }
+    return paths;
+  }
+
   const int nranks_;
   const int box_;
   std::vector<Rank> ranks_;
   std::vector<Lane> lanes_;
-  std::size_t event_count_ = 0;
-  std::vector<Event> events_;
+  std::array<Weight, 2> hop_weights_;  // by Reach
+  std::size_t steps_ = 0;              // of all lanes in a pass
+  std::vector<Weight> weights_;        // by step
+  std::size_t first_event_ = 0;        // of the pass
+  std::vector<Event> events_;          // of both passes
   std::vector<bool> links_used_;
   std::optional<Messages> messages_;
   Shape shape_;
@@ -275,6 +308,9 @@ class Walker {
 
 }  // namespace
 
-Shape walk(const Algorithm& algorithm, const Place& at) { return Walker(algorithm, at).run(); }
+// What is sent ahead is one slice, and so one pass.
+Shape walk(const Algorithm& algorithm, const Place& at) {
+  return Walker(algorithm, at).run(at.window == 1);
+}
 
 }  // namespace catenary

@@ -35,6 +35,19 @@ TEST(Shape, of_a_chain_has_all_hops_but_little_work) {
   EXPECT_EQ(shape.waits, 7.0 / 8);
 }
 
+// Who only passes on need not wait for the end of a pass; who gets something back does.
+TEST(Shape, a_second_pass_follows_the_first_as_closely_as_ranks_may) {
+  const Shape chain = walked(Collective::kBroadcast, "chain", 8, 8);
+  EXPECT_EQ(hops(chain.two_passes[0]), hops(chain.paths[0]));
+  EXPECT_EQ(chain.two_passes[1].local - chain.paths[1].local, chain.busiest.local);
+  const Shape tree = walked(Collective::kAllReduce, "tree", 2, 2);
+  EXPECT_EQ(hops(tree.two_passes[0]), 2 * hops(tree.paths[0]));
+  EXPECT_EQ(tree.two_passes[1].wired[0], 2 * tree.paths[1].wired[0]);
+  EXPECT_GT(tree.paths[1].wired[0], tree.busiest.wired[0]);
+  const Shape ring = walked(Collective::kAllReduce, "ring", 2, 2);
+  EXPECT_EQ(ring.two_passes[1].wired[0] - ring.paths[1].wired[0], ring.busiest.wired[0]);
+}
+
 TEST(Shape, of_direct_all_reduce_has_two_hops) {
   const Shape shape = walked(Collective::kAllReduce, "direct", 8, 8);
   EXPECT_EQ(hops(shape.paths[0]), 2);
