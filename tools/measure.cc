@@ -208,21 +208,30 @@ class Member {
     return *std::max_element(board_.ns, board_.ns + nranks_);
   }
 
-  // All ranks saw the same times, so they come to the same numbers, here and in what follows. Each
-  // root has its turn, but for operations so long that two will do.
+  // So many operations as fill a burst: found with more and more of them, since a few take mostly
+  // the time until all ranks run. Each root has its turn, but for operations so long that two will
+  // do. All ranks saw the same times, so they come to the same numbers, here and in what follows.
   Runner make_runner(const Point& point, const std::string& name, OperationRequest& operation,
                      const Effort& effort) {
-    const int turns = has_root(point.collective) ? nranks_ : 1;
-    double ns = 0;
     for (std::size_t replica = 0; replica < kReplicas; ++replica) {
       burst(communicator(name, replica), operation, 0, 1);
-      ns = burst(communicator(name, replica), operation, 0, std::min(turns, 2));
     }
-    const auto wanted = static_cast<int>(std::clamp(effort.burst_ns / ns, 1.0, kMostIterations));
+    const int turns = has_root(point.collective) ? nranks_ : 1;
+    double wanted = std::min(turns, 2);
+    for (std::size_t turn = 0;; ++turn) {
+      const auto tried = static_cast<int>(wanted);
+      const double ns = burst(communicator(name, turn), operation, 0, tried);
+      const double filling = std::clamp(effort.burst_ns / ns, 1.0, kMostIterations);
+      if (filling < 2 * wanted) {
+        wanted = std::max(wanted, filling);
+        break;
+      }
+      wanted = std::min(filling, 8 * wanted);
+    }
+    const auto iterations = static_cast<int>(wanted);
     Runner runner;
-    runner.iterations = wanted >= turns ? (wanted + turns - 1) / turns * turns
-                                        : std::max(wanted, std::min(turns, 2));
-    runner.lead_in = wanted > 4 ? 2 : 0;
+    runner.iterations = iterations >= turns ? (iterations + turns - 1) / turns * turns : iterations;
+    runner.lead_in = iterations > 4 ? 2 : 0;
     return runner;
   }
 
@@ -357,6 +366,10 @@ MachineFacts facts_of(const Crew& crew) {
   return facts;
 }
 
+double crowding(const Crew& crew) {
+  return std::max(1.0, static_cast<double>(crew.nranks) / usable_cores());
+}
+
 Times measure(const Crew& crew, const std::vector<Point>& points, const Effort& effort,
               const Config& config, const std::function<void(std::size_t)>& tell) {
   if (crew.nranks > kMostRanks) throw_error(ErrorCode::kInvalidArgument, "too many ranks");
@@ -366,8 +379,11 @@ Times measure(const Crew& crew, const std::vector<Point>& points, const Effort& 
   const ScopeExit unmap([&] { ::munmap(memory, bytes); });
   Board& board = *new (memory) Board;
   const Config own = config_for(crew, config);
+  Effort crowded = effort;
+  crowded.burst_ns *= crowding(crew);
+  crowded.point_ns *= crowding(crew);
   std::vector<pid_t> children =
-      start(crew, [&](int rank) { return serve(rank, crew, points, effort, own, board); });
+      start(crew, [&](int rank) { return serve(rank, crew, points, crowded, own, board); });
   bool well = true;
   int told = 0;
   while (!children.empty()) {

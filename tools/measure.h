@@ -60,6 +60,10 @@ using Times = std::vector<std::vector<Timing>>;
 Times measure(const Crew& crew, const std::vector<Point>& points, const Effort& effort,
               const Config& config, const std::function<void(std::size_t)>& tell);
 
+// Ranks for each core, or 1: bursts and points take so many times as long, since each burst begins
+// with a time until all ranks have a core.
+double crowding(const Crew& crew);
+
 // The facts that such a crew's communicators agree on.
 MachineFacts facts_of(const Crew& crew);
 

@@ -34,7 +34,7 @@ constexpr char kHelp[] =
     "  --output FILE     write them there (CATENARY_TUNING_FILE, or a file in the cache folder)\n"
     "  --print           only print what is in use now\n"
     "  --dry-run         write nothing\n"
-    "  --seconds N       about how long to measure (10; with --quick 1)\n"
+    "  --seconds N       about how long to measure (20; with --quick 1)\n"
     "  --quick           a rough idea only: two ranks and few sizes\n"
     "  --verbose         also print each time that was measured, beside the one expected\n"
     "  --from FILE       measure nothing: fit to times that --verbose printed there before\n"
@@ -262,13 +262,17 @@ CostParameters measure_machine(const Options& options, Quality& quality) {
   const std::vector<Stage> all = options.quick ? quick_stages() : stages(usable_cores());
   const OtherLoad other_load;
   quality.is_quick = options.quick;
-  std::size_t bursts = 0;
+  double bursts = 0;
   for (const Stage& stage : all) {
-    for (const Point& point : stage.points) bursts += stage.crews.size() * point.variants.size();
+    double crews = 0;
+    for (const Crew& crew : stage.crews) crews += crowding(crew);
+    for (const Point& point : stage.points) {
+      bursts += crews * static_cast<double>(point.variants.size());
+    }
   }
   Effort effort{.least_rounds = 16, .burst_ns = 0, .quantile = 0.15};
-  effort.burst_ns = options.seconds.value_or(options.quick ? 1 : 10) * 1e9 / 2 /
-                    effort.least_rounds / static_cast<double>(bursts);
+  effort.burst_ns =
+      options.seconds.value_or(options.quick ? 1 : 20) * 1e9 / 2 / effort.least_rounds / bursts;
   CostParameters parameters = default_parameters();
   for (const Stage& stage : all) {
     const std::string what(name_of(stage.wire));
