@@ -12,7 +12,7 @@
 
 namespace catenary {
 
-// Always the same answer. The first to ask should be early: with many threads it takes a while.
+// Always the same answer; asked once when the library is loaded.
 bool has_asymmetric_fence() noexcept;
 
 inline void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }

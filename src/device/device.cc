@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include "src/base/asymmetric_fence.h"
 #include "src/base/config.h"
 #include "src/device/device_error.h"
 #include "src/device/event.h"
@@ -38,7 +37,6 @@ constinit std::mutex making;
 
 Device& make_device(int ordinal) {
   watch_process();
-  has_asymmetric_fence();  // early, while there are few threads
   const std::lock_guard lock(making);
   Device* device = devices[ordinal].load();
   if (device != nullptr) return *device;
