@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Our numbers beside those of Open MPI, MPICH, Gloo, oneCCL and Intel MPI, and beside what the machine
+allows: same operation, sizes, ranks and placement, in turns, round after round.
+"""
+
+import argparse
+import datetime
+import os
+import platform
+import sys
+
+import report
+from implementations import catalogue, missing
+from jobs import run_job
+from results import STARTUP, Results, WorkerError, parse_report, spread
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+OPERATIONS = ["all_reduce", "reduce_scatter", "all_gather", "alltoall", "broadcast", "reduce",
+              "sendrecv"]
+TYPE_BYTES = {"float": 4, "half": 2, "bfloat16": 2}
+SIZES = "8,1K,8K,64K,256K,1M,4M,16M,64M,256M"
+CROWDED_LARGEST = 16 << 20
+QUIET_LOAD = 0.7
+
+
+def parse_size(text):
+    """"8", "64K", "1M": bytes."""
+    factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:].upper(), 1)
+    digits = text[:-1] if factor > 1 else text
+    if not digits.isdigit() or int(digits) == 0:
+        raise argparse.ArgumentTypeError(f"{text}: expected bytes, such as 8, 64K or 1M")
+    return int(digits) * factor
+
+
+def listed(parse, known=None):
+    """An argument of several values between commas."""
+    def read(text):
+        values = []
+        for word in text.split(","):
+            value = parse(word)
+            if known is not None and value not in known:
+                raise argparse.ArgumentTypeError(f"{word}: expected some of {', '.join(known)}")
+            values.append(value)
+        return values
+    return read
+
+
+def parse_arguments(argv):
+    parser = argparse.ArgumentParser(prog="./dev compare", description=__doc__)
+    parser.add_argument("--ranks", type=listed(int), default=[2, 4, 8],
+                        help="how many ranks (2,4,8)")
+    parser.add_argument("--ops", type=lambda text: OPERATIONS + [STARTUP] if text == "all" else
+                        listed(str, OPERATIONS + [STARTUP])(text), default=["all_reduce"],
+                        help=f"all, or some of {', '.join(OPERATIONS + [STARTUP])} (all_reduce)")
+    parser.add_argument("--sizes", type=listed(parse_size),
+                        help=f"bytes of a rank's larger buffer ({SIZES}; where ranks outnumber cores, "
+                             f"up to {CROWDED_LARGEST >> 20}M)")
+    parser.add_argument("--types", type=listed(str, list(TYPE_BYTES)), default=["float"],
+                        help="of all_reduce: float, half, bfloat16; all others are of float (float)")
+    parser.add_argument("--memory", type=listed(str, ["mapped", "private"]),
+                        default=["mapped", "private"],
+                        help="our buffers: mapped (ncclMemAlloc), private (malloc) (both)")
+    parser.add_argument("--only", type=listed(str), help="the implementations to measure (all)")
+    parser.add_argument("--rounds", type=int, default=5, help="how often each has its turn (5)")
+    parser.add_argument("--sample-us", type=int, default=4000, help="how long a sample lasts (4000)")
+    parser.add_argument("--samples", type=int, default=3, help="samples in each round (3)")
+    parser.add_argument("--job-seconds", type=int, default=180,
+                        help="a job that takes longer has failed (180)")
+    parser.add_argument("--bin", default=os.path.join(HERE, "../../build/release/bin"),
+                        help="where the workers are")
+    parser.add_argument("--out", default=os.path.join(HERE, "../../build/compare"),
+                        help="the folder for the results")
+    arguments = parser.parse_args(argv)
+    if arguments.rounds < 1 or min(arguments.ranks) < 1:
+        parser.error("at least one round of one rank")
+    return arguments
+
+
+def points_of(arguments, operation, ranks, cores):
+    """What a worker is told to measure of one operation: operation/type/bytes."""
+    if operation == STARTUP:
+        return []
+    sizes = arguments.sizes
+    if sizes is None:
+        sizes = [size for size in map(parse_size, SIZES.split(","))
+                 if ranks <= cores or size <= CROWDED_LARGEST]
+    types = arguments.types if operation == "all_reduce" else ["float"]
+    return [f"{operation}/{kind}/{size}" for kind in types for size in sizes
+            if size % (TYPE_BYTES[kind] * ranks) == 0]
+
+
+def first_line(path, key):
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            if line.startswith(key):
+                return line.split(":", 1)[1].strip()
+    return "unknown"
+
+
+def facts_of_machine(load):
+    return [("date", datetime.datetime.now().strftime("%Y-%m-%d %H:%M")),
+            ("machine", f"{first_line('/proc/cpuinfo', 'model name')}, "
+                        f"{len(os.sched_getaffinity(0))} cores"),
+            ("load before", f"{load:.2f}"),
+            ("kernel", platform.release())]
+
+
+def tell(*words):
+    print(*words, flush=True)
+
+
+class Comparison:
+    """A run: who takes part, what they said, who failed."""
+
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.cpus = sorted(os.sched_getaffinity(0))
+        everyone = catalogue(arguments.memory, os.environ.get("COMPARE_INTEL_PREFIX"))
+        if arguments.only:
+            unknown = set(arguments.only) - {each.name for each in everyone}
+            if unknown:
+                sys.exit(f"compare: no {', '.join(sorted(unknown))}; there are "
+                         f"{', '.join(each.name for each in everyone)}")
+            everyone = [each for each in everyone if each.name in arguments.only]
+        reasons = {each.name: missing(each, arguments.bin) for each in everyone}
+        self.absent = {name: why for name, why in reasons.items() if why}
+        self.present = [each for each in everyone if not reasons[each.name]]
+        self.failed = {}
+        self.results = Results({each.name: each.kind for each in self.present})
+
+    def takes_part(self, implementation, ranks, operation):
+        if implementation.only_crowded and ranks <= len(self.cpus):
+            return False
+        if operation == STARTUP:
+            return implementation.kind != "limit"
+        return not implementation.operations or operation in implementation.operations
+
+    def turn(self, implementation, ranks, operation, number):
+        """One implementation's turn at one operation."""
+        pinned = implementation.one_process or ranks <= len(self.cpus)
+        points = points_of(self.arguments, operation, ranks, len(self.cpus))
+        flags = ["--samples", str(self.arguments.samples),
+                 "--sample-us", str(self.arguments.sample_us)]
+        try:
+            text = run_job(implementation, ranks, points, self.arguments.bin,
+                           self.cpus if pinned else None, self.arguments.job_seconds, flags)
+            self.results.add(implementation.name, (number, operation), parse_report(text, ranks))
+        except WorkerError as error:
+            self.failed[implementation.name, ranks, operation] = str(error)
+            tell(f"  {implementation.name} failed: {error}")
+
+    def run(self):
+        rounds = self.arguments.rounds
+        for number in range(rounds):
+            for ranks in self.arguments.ranks:
+                for operation in self.arguments.ops:
+                    tell(f"round {number + 1} of {rounds}: {operation}, {ranks} ranks")
+                    # Nobody always comes after the same neighbour's warm caches and clocks.
+                    shift = number % len(self.present)
+                    for implementation in self.present[shift:] + self.present[:shift]:
+                        if (implementation.name, ranks, operation) in self.failed:
+                            continue
+                        if self.takes_part(implementation, ranks, operation):
+                            self.turn(implementation, ranks, operation, number)
+
+    def facts(self, machine):
+        facts = list(machine)
+        if self.results.ping_pongs_ns:
+            found = spread(self.results.ping_pongs_ns)
+            facts.insert(2, ("cache line from core to core, one way",
+                             f"{found.median:.0f} ns ({min(self.results.ping_pongs_ns):.0f}-"
+                             f"{max(self.results.ping_pongs_ns):.0f})"))
+        facts.append(("rounds", str(self.arguments.rounds)))
+        facts += [(each.name, each.about) for each in self.present]
+        facts += [(f"{name} is absent", why) for name, why in self.absent.items()]
+        facts += [(f"{name} failed", f"{operation}, {ranks} ranks: {why}")
+                  for (name, ranks, operation), why in self.failed.items()]
+        return facts
+
+    def worst(self):
+        """0, or 1 if one of ours, or a limit, is missing from the result."""
+        ours = {each.name for each in self.present if each.kind != "peer"}
+        broken = any(name in ours for name, _, _ in self.failed)
+        return 1 if broken or not self.results.rows() else 0
+
+
+def write(folder, name, text):
+    path = os.path.normpath(os.path.join(folder, name))
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    tell(f"wrote {path}")
+
+
+def main(argv):
+    arguments = parse_arguments(argv)
+    load = os.getloadavg()[0]
+    machine = facts_of_machine(load)
+    comparison = Comparison(arguments)
+    for name, why in comparison.absent.items():
+        tell(f"{name} is absent: {why}")
+    if not comparison.present:
+        sys.exit("compare: nothing to measure")
+    tell(f"measuring {', '.join(each.name for each in comparison.present)}")
+    if load > QUIET_LOAD:
+        tell(f"the machine is busy (load {load:.2f}): small sizes will look worse than they are")
+    try:
+        comparison.run()
+    except KeyboardInterrupt:
+        tell("interrupted: what there is so far")
+    results, facts = comparison.results, comparison.facts(machine)
+    summary = "\n".join(f"{name}: {value}" for name, value in facts)
+    text = (f"{summary}\n\nMicroseconds of the slowest rank, median of the rounds, of ours with "
+            f"quartiles; * the best peer.\n\n{report.tables(results)}\n{report.copy_table(results)}\n")
+    tell("\n" + text)
+    os.makedirs(arguments.out, exist_ok=True)
+    stem = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
+    write(arguments.out, f"{stem}.md", text)
+    write(arguments.out, f"{stem}.csv", report.csv_text(results, facts))
+    write(arguments.out, f"{stem}.svg", report.svg_text(results, facts))
+    return comparison.worst()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,129 @@
+"""The arithmetic of a comparison: what workers said, medians and quartiles over rounds, the best peer,
+ratios within a round."""
+
+import collections
+import dataclasses
+import statistics
+
+# One row of a result: what was measured, with how many ranks.
+Row = collections.namedtuple("Row", "ranks operation type bytes mode")
+STARTUP = "startup"
+
+
+class WorkerError(Exception):
+    """A worker said something that no worker says, or did not say all."""
+
+
+@dataclasses.dataclass
+class Report:
+    """What one job said."""
+    times: dict  # Row -> microseconds, the median of its samples
+    unknown: set  # (operation, type)
+    ping_pong_ns: float | None = None
+    copies: dict = dataclasses.field(default_factory=dict)  # bytes -> (GB/s of one core, of all)
+
+
+def parse_report(text, ranks):
+    """Reads a worker's output. Throws WorkerError unless it came to its end."""
+    report = Report({}, set())
+    finished = False
+    for line in text.splitlines():
+        words = line.split()
+        try:
+            match words:
+                case ["startup", what, time]:
+                    report.times[Row(ranks, STARTUP, "-", 0, what)] = float(time)
+                case ["point", operation, kind, size, mode, *samples]:
+                    row = Row(ranks, operation, kind, int(size), mode)
+                    report.times[row] = statistics.median(map(float, samples))
+                case ["unknown", operation, kind]:
+                    report.unknown.add((operation, kind))
+                case ["ping_pong", nanoseconds]:
+                    report.ping_pong_ns = float(nanoseconds)
+                case ["copy", size, one, every]:
+                    report.copies[int(size)] = (float(one), float(every))
+                case ["done"]:
+                    finished = True
+                case []:
+                    pass
+                case _:
+                    raise WorkerError(f"a worker said: {line}")
+        except (ValueError, statistics.StatisticsError) as error:
+            raise WorkerError(f"a worker said: {line}") from error
+    if not finished:
+        raise WorkerError("a worker stopped half-way")
+    return report
+
+
+Spread = collections.namedtuple("Spread", "median low high count")
+
+
+def spread(values):
+    """Median and quartiles; the quartiles are values that occurred, or lie between two of them."""
+    values = sorted(values)
+    if len(values) == 1:
+        return Spread(values[0], values[0], values[0], 1)
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return Spread(statistics.median(values), low, high, len(values))
+
+
+class Results:
+    """Times by row, implementation and round."""
+
+    def __init__(self, kinds):
+        self.kinds = dict(kinds)  # name -> "ours", "peer" or "limit"
+        self.ping_pongs_ns = []
+        self.copies = collections.defaultdict(list)  # (ranks, bytes) -> [(one, all)]
+        self._times = collections.defaultdict(dict)  # (row, name) -> {round: time}
+
+    def add(self, name, number, report):
+        for row, time in report.times.items():
+            self._times[row, name][number] = time
+        if report.ping_pong_ns is not None:
+            self.ping_pongs_ns.append(report.ping_pong_ns)
+        for size, speeds in report.copies.items():
+            self.copies[size].append(speeds)
+
+    def rows(self):
+        """In the order in which they were first heard of."""
+        return list(dict.fromkeys(row for row, _ in self._times))
+
+    def names(self, kind=None):
+        heard = {name for _, name in self._times}
+        return [name for name, its in self.kinds.items() if name in heard and kind in (None, its)]
+
+    def spread(self, row, name):
+        """None where there is nothing."""
+        times = self._times.get((row, name))
+        return spread(times.values()) if times else None
+
+    def best_peer(self, row):
+        """The peer of the smallest median, or None."""
+        medians = {name: found.median for name in self.names("peer")
+                   if (found := self.spread(row, name)) is not None}
+        return min(medians, key=medians.get, default=None)
+
+    def ratio(self, row, other, name):
+        """How many times as long `other` takes as `name`: the spread of the ratios within each round, so
+        that what changes between rounds does not count. None where they have no round in common."""
+        others, ours = self._times.get((row, other), {}), self._times.get((row, name), {})
+        ratios = [others[number] / ours[number] for number in others.keys() & ours.keys()]
+        return spread(ratios) if ratios else None
+
+    def limit_of(self, name):
+        """The limit that holds for an implementation: that for its kind of memory. A peer's memory is
+        private."""
+        own = "limit-mapped" if name.endswith("-mapped") else "limit-private"
+        return own if own in self.kinds else None
+
+    def limit_row(self, row):
+        """Limits are measured in a loop; the other loop cannot be faster."""
+        return row._replace(mode="loop")
+
+    def share_of_limit(self, row, name):
+        """The time that the limit takes, of the time that `name` takes; None if either is not there."""
+        limit = self.limit_of(name)
+        limits = self._times.get((self.limit_row(row), limit), {})
+        ours = self._times.get((row, name), {})
+        shares = [limits[number] / ours[number] for number in limits.keys() & ours.keys()]
+        return statistics.median(shares) if shares else None

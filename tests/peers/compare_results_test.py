@@ -1,0 +1,182 @@
+"""The driver of ./dev compare on canned output of workers: medians, ratios, who is absent, tables."""
+
+import csv
+import io
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+SOURCES = pathlib.Path(__file__).resolve().parents[2] / "bench" / "peers"
+sys.path.insert(0, str(SOURCES))
+sys.dont_write_bytecode = True
+
+import compare
+import report
+from implementations import catalogue, missing
+from results import STARTUP, Results, Row, WorkerError, parse_report, spread
+
+KINDS = {"limit-mapped": "limit", "limit-private": "limit", "catenary-mapped": "ours",
+         "catenary-private": "ours", "openmpi": "peer", "mpich": "peer"}
+SMALL = Row(2, "all_reduce", "float", 8, "loop")
+LARGE = Row(2, "all_reduce", "float", 1 << 20, "loop")
+FACTS = [("date", "today"), ("machine", "a & b"), ("cache line", "55 ns")]
+
+
+def said(small, large):
+    return (f"startup create {small * 1000}\nstartup first {small * 2000}\n"
+            f"point all_reduce float 8 loop {small} {small * 5} {small * 0.1}\n"
+            f"point all_reduce float {1 << 20} loop {large}\ndone\n")
+
+
+def canned():
+    """Three rounds on a machine that is half as fast in the second."""
+    results = Results(KINDS)
+    for number, slow in enumerate((1, 2, 1)):
+        for name, small, large in (("limit-mapped", 0.1, 10), ("limit-private", 0.1, 40),
+                                   ("catenary-mapped", 0.2, 20), ("catenary-private", 0.4, 80),
+                                   ("openmpi", 0.5, 200), ("mpich", 0.3, 400)):
+            results.add(name, number, parse_report(said(small * slow, large * slow), 2))
+    return results
+
+
+class ReportOfWorker(unittest.TestCase):
+    def test_a_point_is_the_median_of_its_samples(self):
+        times = parse_report(said(2, 30), 2).times
+        self.assertEqual(times[SMALL], 2)
+        self.assertEqual(times[LARGE], 30)
+        self.assertEqual(times[Row(2, STARTUP, "-", 0, "create")], 2000)
+
+    def test_limits_and_unknown_types_are_told_apart(self):
+        report_of = parse_report("ping_pong 55.5\ncopy 1024 10 20\nunknown all_reduce half\ndone\n", 4)
+        self.assertEqual(report_of.ping_pong_ns, 55.5)
+        self.assertEqual(report_of.copies, {1024: (10, 20)})
+        self.assertEqual(report_of.unknown, {("all_reduce", "half")})
+        self.assertEqual(report_of.times, {})
+
+    def test_what_no_worker_says_is_an_error(self):
+        for text in ("point all_reduce float 8 loop\ndone\n", "point all_reduce float x loop 1\ndone\n",
+                     "hello\ndone\n", "startup create 1\n", ""):
+            with self.subTest(text=text), self.assertRaises(WorkerError):
+                parse_report(text, 2)
+
+
+class Arithmetic(unittest.TestCase):
+    def test_medians_and_quartiles(self):
+        self.assertEqual(spread([7]), (7, 7, 7, 1))
+        self.assertEqual(spread([5, 1, 3, 2, 4]), (3, 2, 4, 5))
+        self.assertEqual(spread([1, 2]), (1.5, 1.25, 1.75, 2))
+
+    def test_the_best_peer_is_that_of_the_row(self):
+        results = canned()
+        self.assertEqual(results.best_peer(SMALL), "mpich")
+        self.assertEqual(results.best_peer(LARGE), "openmpi")
+        self.assertIsNone(results.best_peer(LARGE._replace(ranks=4)))
+
+    def test_ratios_are_taken_within_a_round(self):
+        ratio = canned().ratio(LARGE, "openmpi", "catenary-mapped")
+        for value in (ratio.median, ratio.low, ratio.high):
+            self.assertAlmostEqual(value, 10)
+        results = Results(KINDS)
+        results.add("openmpi", 0, parse_report(said(1, 100), 2))
+        results.add("catenary-mapped", 1, parse_report(said(1, 10), 2))
+        self.assertIsNone(results.ratio(LARGE, "openmpi", "catenary-mapped"))
+
+    def test_each_is_seen_beside_the_limit_of_its_kind_of_memory(self):
+        results = canned()
+        self.assertAlmostEqual(results.share_of_limit(LARGE, "catenary-mapped"), 0.5)
+        self.assertAlmostEqual(results.share_of_limit(LARGE, "catenary-private"), 0.5)
+        self.assertAlmostEqual(results.share_of_limit(LARGE, "mpich"), 0.1)
+
+
+class Output(unittest.TestCase):
+    def test_the_table_has_times_ratios_and_marks_the_best(self):
+        text = report.tables(canned())
+        line = next(line for line in text.splitlines() if "1 MB" in line)
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        self.assertEqual(cells, ["1 MB", "10.0", "40.0", "20.0 (20.0-30.0)", "80.0 (80.0-120)", "200*",
+                                 "400", "10.00 (10.00-10.00)", "50%", "2.50 (2.50-2.50)", "50%"])
+        self.assertIn("communicator made", text)
+        self.assertEqual(len({len(line) for line in text.split("\n\n")[1].splitlines()}), 1)
+
+    def test_the_table_without_peers_has_no_ratios(self):
+        results = Results({"catenary-mapped": "ours"})
+        results.add("catenary-mapped", 0, parse_report(said(1, 10), 2))
+        line = next(line for line in report.tables(results).splitlines() if "1 MB" in line)
+        self.assertEqual([cell.strip() for cell in line.strip("|").split("|")],
+                         ["1 MB", "10.0 (10.0-10.0)", "-", "-"])
+
+    def test_the_csv_has_a_line_for_each_row_and_implementation(self):
+        text = report.csv_text(canned(), FACTS)
+        self.assertTrue(text.startswith("# date: today\n"))
+        lines = list(csv.DictReader(io.StringIO(
+            "\n".join(line for line in text.splitlines() if not line.startswith("#")))))
+        self.assertEqual(len(lines), 4 * len(KINDS))
+        ours, = [line for line in lines if line["implementation"] == "catenary-mapped" and
+                 line["bytes"] == str(1 << 20)]
+        self.assertEqual((ours["median_us"], ours["quartile3_us"], ours["rounds"], ours["best_peer"],
+                          ours["best_peer_over_this"], ours["share_of_limit"]),
+                         ("20", "30", "3", "openmpi", "10.000", "0.5"))
+        self.assertEqual(ours["algbw_GBs"], "52.43")
+
+    def test_the_picture_is_well_formed_and_has_every_line(self):
+        root = xml.etree.ElementTree.fromstring(report.svg_text(canned(), FACTS))
+        lines = [element for element in root.iter() if element.tag.endswith("polyline")]
+        self.assertEqual(len(lines), len(KINDS) - 1)  # all but the limit that they are measured in
+
+    def test_times_keep_three_digits(self):
+        self.assertEqual([report.time_text(time) for time in (0.123, 1.234, 12.34, 123.4, 1234.5)],
+                         ["0.12", "1.23", "12.3", "123", "1234"])
+        self.assertEqual([report.size_text(size) for size in (8, 1000, 1 << 10, 3 << 20)],
+                         ["8 B", "1000 B", "1 KB", "3 MB"])
+
+
+class WhoTakesPart(unittest.TestCase):
+    def test_what_is_not_there_is_absent_with_its_remedy(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for implementation in catalogue(["mapped"], None):
+                self.assertIn(implementation.remedy, missing(implementation, folder))
+            here = os.path.join(folder, "catenary_worker")
+            with open(here, "w", encoding="utf-8"):
+                os.chmod(here, 0o755)
+            ours, = [each for each in catalogue(["mapped"], None) if each.kind == "ours"]
+            self.assertIsNone(missing(ours, folder))
+
+    def test_a_launcher_that_is_not_there_is_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for each in catalogue(["mapped"], "/nowhere"):
+                with open(os.path.join(folder, each.worker), "w", encoding="utf-8") as file:
+                    os.chmod(file.name, 0o755)
+            intel, = [each for each in catalogue(["mapped"], "/nowhere") if each.name == "intel-mpi"]
+            self.assertIn("no /nowhere/bin/mpiexec", missing(intel, folder))
+
+    def test_points_are_whole_elements_for_every_rank(self):
+        arguments = compare.parse_arguments(["--types", "float,half", "--sizes", "8,1K"])
+        self.assertEqual(compare.points_of(arguments, "all_reduce", 4, 2),
+                         ["all_reduce/float/1024", "all_reduce/half/8", "all_reduce/half/1024"])
+        self.assertEqual(compare.points_of(arguments, "reduce", 2, 2), ["reduce/float/8",
+                                                                     "reduce/float/1024"])
+        self.assertEqual(compare.points_of(arguments, STARTUP, 2, 2), [])
+
+    def test_where_ranks_outnumber_cores_sizes_end_earlier(self):
+        arguments = compare.parse_arguments([])
+        largest = [int(compare.points_of(arguments, "all_reduce", ranks, 2)[-1].split("/")[2])
+                   for ranks in (2, 4)]
+        self.assertEqual(largest, [256 << 20, 16 << 20])
+
+    def test_arguments_that_mean_nothing_are_refused(self):
+        for bad in (["--sizes", "8Q"], ["--ops", "scan"], ["--types", "int"], ["--rounds", "0"],
+                    ["--memory", "shared"], ["--ranks", "0"]):
+            with self.subTest(bad=bad), self.assertRaises(SystemExit), \
+                    open(os.devnull, "w", encoding="utf-8") as nowhere:
+                sys.stderr, kept = nowhere, sys.stderr
+                try:
+                    compare.parse_arguments(bad)
+                finally:
+                    sys.stderr = kept
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
