@@ -28,7 +28,8 @@ class Implementation:
 OPENMPI = "apt-get install libopenmpi-dev openmpi-bin"
 MPICH = "apt-get install mpich libmpich-dev"
 GLOO = "apt-get install libgloo-dev"
-INTEL = "pip install impi-devel into a virtual environment, and set COMPARE_INTEL_PREFIX to that"
+INTEL = ("pip install impi-devel oneccl-devel into a virtual environment, and set "
+         "COMPARE_INTEL_PREFIX to that")
 OPENMPI_FLAGS = ("--oversubscribe", "--bind-to", "none")
 
 
@@ -46,7 +47,10 @@ def catalogue(memories, intel_prefix):
                              worker_flags=("--memory", memory), one_process=True,
                              about=f"what memory alone costs, {memory} buffers")
               for memory in memories]
-    intel_mpirun = os.path.join(intel_prefix, "bin", "mpiexec") if intel_prefix else "mpiexec.intel"
+    prefix = intel_prefix or ""
+    intel = (("I_MPI_ROOT", prefix), ("LD_LIBRARY_PATH", os.path.join(prefix, "lib")),
+             ("I_MPI_PIN", "0"), ("I_MPI_FABRICS", "shm"))
+    intel_mpirun = os.path.join(prefix, "bin", "mpiexec") if prefix else "mpiexec.intel"
     return limits + ours + [
         open_mpi("openmpi", "as it is"),
         open_mpi("openmpi-yield", "with mpi_yield_when_idle", "--mca", "mpi_yield_when_idle", "1",
@@ -62,10 +66,9 @@ def catalogue(memories, intel_prefix):
                        worker_flags=("--variant", "halving"), operations=("all_reduce",),
                        about="its halving and doubling"),
         Implementation("intel-mpi", "peer", "mpi_worker_intel", INTEL, intel_mpirun,
-                       environment=(("I_MPI_ROOT", intel_prefix or ""), ("I_MPI_PIN", "0"),
-                                    ("I_MPI_FABRICS", "shm")), about="shared memory only"),
-        Implementation("oneccl", "peer", "oneccl_worker", INTEL, needs_scratch=True,
-                       environment=(("CCL_PROCESS_LAUNCHER", "none"),), about="as it is"),
+                       environment=intel, about="over shared memory"),
+        Implementation("oneccl", "peer", "oneccl_worker", INTEL, intel_mpirun,
+                       environment=intel, about="as it is, started by Intel MPI"),
     ]
 
 
