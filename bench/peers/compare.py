@@ -210,7 +210,8 @@ def main(argv):
     results, facts = comparison.results, comparison.facts(machine)
     summary = "\n".join(f"{name}: {value}" for name, value in facts)
     text = (f"{summary}\n\nMicroseconds of the slowest rank, median of the rounds, of ours with "
-            f"quartiles; * the best peer.\n\n{report.tables(results)}\n{report.copy_table(results)}\n")
+            f"quartiles; * the best peer.\n\n{report.tables(results)}\n{report.copy_table(results)}\n\n"
+            f"{report.summary(results)}")
     tell("\n" + text)
     os.makedirs(arguments.out, exist_ok=True)
     stem = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")

@@ -80,6 +80,29 @@ def tables(results):
     return "\n\n".join(parts) + "\n"
 
 
+def summary(results):
+    """For each of ours by how much it beats the best peer, at every size and in geometric mean."""
+    parts = []
+    for name in results.names("ours"):
+        groups, sizes = {}, set()
+        for row in results.rows():
+            best = results.best_peer(row)
+            ratio = results.ratio(row, best, name) if best and row.operation != STARTUP else None
+            if ratio:
+                groups.setdefault(row._replace(bytes=0), {})[row.bytes] = ratio.median
+                sizes.add(row.bytes)
+        lines = []
+        for row, ratios in sorted(groups.items(), key=lambda group: group_order(
+                ((group[0].ranks, group[0].operation, group[0].type, group[0].mode), None))):
+            cells = [f"{ratios[size]:.2f}" if size in ratios else "-" for size in sorted(sizes)]
+            lines.append([f"{row.operation}, {row.type}, {row.ranks} ranks, {row.mode}", *cells,
+                          f"{statistics.geometric_mean(ratios.values()):.2f}"])
+        if lines:
+            parts.append(f"Best peer / {name}\n\n" + table(
+                lines, ["", *map(size_text, sorted(sizes)), "mean"]))
+    return "\n\n".join(parts) + "\n"
+
+
 def group_order(group):
     (ranks, operation, kind, mode), _ = group
     order = ["all_reduce", "reduce_scatter", "all_gather", "alltoall", "broadcast", "reduce",
@@ -134,7 +157,8 @@ def copy_table(results):
 # each implementation is slower than the limit for mapped buffers.
 
 PANEL_WIDTH, PANEL_HEIGHT, COLUMNS = 420, 270, 2
-LEFT, RIGHT, TOP, BOTTOM = 56, 12, 34, 40
+LEFT, RIGHT, TOP, BOTTOM = 56, 24, 34, 40
+HIGHEST = 1000  # what is slower lies on the upper edge
 LEGEND_LINE = 18
 COLOURS = ["#1b6e3c", "#58b368", "#c2410c", "#e08a00", "#8b5cf6", "#2563eb", "#64748b", "#db2777",
            "#0891b2", "#7c2d12"]
@@ -165,7 +189,7 @@ class Axes:
         points = [point for line in lines.values() for point in line]
         self.sizes = sorted({size for size, _ in points})
         self.low = min(1.0, min(value for _, value in points))
-        self.high = max(10.0, max(value for _, value in points))
+        self.high = min(HIGHEST, max(10.0, max(value for _, value in points)))
         self.box = (x + LEFT, y + TOP, PANEL_WIDTH - LEFT - RIGHT, PANEL_HEIGHT - TOP - BOTTOM)
 
     def x(self, size):
@@ -174,6 +198,7 @@ class Axes:
         return self.box[0] + share * self.box[2]
 
     def y(self, value):
+        value = min(value, self.high)
         share = (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
         return self.box[1] + (1 - share) * self.box[3]
 
@@ -220,7 +245,8 @@ def svg_text(results, facts):
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
            f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
            f'<rect width="{width}" height="{height}" fill="white"/>',
-           text_at(width / 2, 20, "Time of an operation, in multiples of what memory alone would take",
+           text_at(width / 2, 20, "Time of an operation, in multiples of what memory alone would take"
+                   f" (above {HIGHEST}: at the edge)",
                    extra=' font-size="15"'),
            text_at(width / 2, 38, "; ".join(f"{name}: {value}" for name, value in facts[:3]))]
     for i, name in enumerate(names):

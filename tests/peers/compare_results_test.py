@@ -108,6 +108,13 @@ class Output(unittest.TestCase):
         self.assertEqual([cell.strip() for cell in line.strip("|").split("|")],
                          ["1 MB", "10.0 (10.0-10.0)", "-", "-"])
 
+    def test_the_summary_has_a_ratio_for_each_size_and_their_geometric_mean(self):
+        lines = report.summary(canned()).splitlines()
+        self.assertEqual(lines[0], "Best peer / catenary-mapped")
+        cells = [cell.strip() for cell in lines[4].strip("|").split("|")]
+        self.assertEqual(cells, ["all_reduce, float, 2 ranks, loop", "1.50", "10.00", "3.87"])
+        self.assertEqual(len([line for line in lines if line.startswith("Best peer")]), 2)
+
     def test_the_csv_has_a_line_for_each_row_and_implementation(self):
         text = report.csv_text(canned(), FACTS)
         self.assertTrue(text.startswith("# date: today\n"))
