@@ -8,6 +8,7 @@ import datetime
 import os
 import platform
 import sys
+import time
 
 import report
 from implementations import catalogue, missing
@@ -21,6 +22,7 @@ TYPE_BYTES = {"float": 4, "half": 2, "bfloat16": 2}
 SIZES = "8,1K,8K,64K,256K,1M,4M,16M,64M,256M"
 CROWDED_LARGEST = 16 << 20
 QUIET_LOAD = 0.7
+FAR_BEHIND = 5  # what takes a peer so many times as long as the best one is not measured again
 
 
 def parse_size(text):
@@ -129,6 +131,8 @@ class Comparison:
         self.results = Results({each.name: each.kind for each in self.present})
 
     def takes_part(self, implementation, ranks, operation):
+        if (implementation.name, ranks, operation) in self.failed:
+            return False
         if implementation.only_crowded and ranks <= len(self.cpus):
             return False
         if operation == STARTUP:
@@ -138,13 +142,18 @@ class Comparison:
     def turn(self, implementation, ranks, operation, number):
         """One implementation's turn at one operation."""
         pinned = implementation.one_process or ranks <= len(self.cpus)
-        points = points_of(self.arguments, operation, ranks, len(self.cpus))
+        points = [point for point in points_of(self.arguments, operation, ranks, len(self.cpus))
+                  if not self.results.far_behind(implementation.name, point, ranks, FAR_BEHIND)]
+        if not points and operation != STARTUP:
+            return
         flags = ["--samples", str(self.arguments.samples),
                  "--sample-us", str(self.arguments.sample_us)]
+        begin = time.monotonic()
         try:
             text = run_job(implementation, ranks, points, self.arguments.bin,
                            self.cpus if pinned else None, self.arguments.job_seconds, flags)
             self.results.add(implementation.name, (number, operation), parse_report(text, ranks))
+            tell(f"  {implementation.name:16} {time.monotonic() - begin:6.1f} s")
         except WorkerError as error:
             self.failed[implementation.name, ranks, operation] = str(error)
             tell(f"  {implementation.name} failed: {error}")
@@ -158,8 +167,6 @@ class Comparison:
                     # Nobody always comes after the same neighbour's warm caches and clocks.
                     shift = number % len(self.present)
                     for implementation in self.present[shift:] + self.present[:shift]:
-                        if (implementation.name, ranks, operation) in self.failed:
-                            continue
                         if self.takes_part(implementation, ranks, operation):
                             self.turn(implementation, ranks, operation, number)
 
@@ -170,7 +177,8 @@ class Comparison:
             facts.insert(2, ("cache line from core to core, one way",
                              f"{found.median:.0f} ns ({min(self.results.ping_pongs_ns):.0f}-"
                              f"{max(self.results.ping_pongs_ns):.0f})"))
-        facts.append(("rounds", str(self.arguments.rounds)))
+        facts.append(("rounds", f"{self.arguments.rounds}, fewer of what took a peer {FAR_BEHIND} times as "
+                                "long as the best one"))
         facts += [(each.name, each.about) for each in self.present]
         facts += [(f"{name} is absent", why) for name, why in self.absent.items()]
         facts += [(f"{name} failed", f"{operation}, {ranks} ranks: {why}")

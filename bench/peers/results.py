@@ -103,6 +103,16 @@ class Results:
                    if (found := self.spread(row, name)) is not None}
         return min(medians, key=medians.get, default=None)
 
+    def far_behind(self, name, point, ranks, factor):
+        """Whether a peer took `factor` times as long as the best one at an operation/type/bytes, whichever
+        way it was looped over."""
+        operation, kind, size = point.split("/")
+        rows = [Row(ranks, operation, kind, int(size), mode) for mode in ("loop", "each")]
+        if self.kinds[name] != "peer" or any(self.spread(row, name) is None for row in rows):
+            return False
+        return all(self.spread(row, name).median >
+                   factor * self.spread(row, self.best_peer(row)).median for row in rows)
+
     def ratio(self, row, other, name):
         """How many times as long `other` takes as `name`: the spread of the ratios within each round, so
         that what changes between rounds does not count. None where they have no round in common."""

@@ -75,6 +75,20 @@ class Arithmetic(unittest.TestCase):
         self.assertEqual(results.best_peer(LARGE), "openmpi")
         self.assertIsNone(results.best_peer(LARGE._replace(ranks=4)))
 
+    def test_who_is_far_behind_at_a_point(self):
+        results = Results(KINDS)
+        for name, loop, each in (("openmpi", 1, 1), ("mpich", 7, 6), ("catenary-mapped", 99, 99)):
+            results.add(name, 0, parse_report(f"point reduce float 8 loop {loop}\n"
+                                              f"point reduce float 8 each {each}\ndone\n", 4))
+        behind = lambda name, factor, point="reduce/float/8", ranks=4: results.far_behind(
+            name, point, ranks, factor)
+        self.assertTrue(behind("mpich", 5))
+        self.assertFalse(behind("mpich", 6.5))  # in one of the two loops only
+        self.assertFalse(behind("openmpi", 5))
+        self.assertFalse(behind("catenary-mapped", 5))  # is no peer
+        self.assertFalse(behind("mpich", 5, point="reduce/float/16"))  # has had no turn
+        self.assertFalse(behind("mpich", 5, ranks=2))
+
     def test_ratios_are_taken_within_a_round(self):
         ratio = canned().ratio(LARGE, "openmpi", "catenary-mapped")
         for value in (ratio.median, ratio.low, ratio.high):
