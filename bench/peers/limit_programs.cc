@@ -104,7 +104,6 @@ std::vector<Job> shared_jobs(const Geometry& at) {
 void add_both_stores(std::vector<Program>& programs, Program program) {
   programs.push_back(program);
   program.streaming = true;
-  program.name += ", streaming";
   programs.push_back(std::move(program));
 }
 
@@ -213,12 +212,12 @@ std::vector<Program> mapped_programs(const Point& point, int ranks, int threads,
                                      const Memory& memory) {
   const Geometry at = geometry(point, ranks, memory);
   std::vector<Program> programs;
-  const auto add = [&](const char* name, const Steps& steps) {
-    add_both_stores(programs, {name, true, true, false, steps, steps});
+  const auto add = [&](const Steps& steps) {
+    add_both_stores(programs, {true, true, false, steps, steps});
   };
-  add("own", by_rank(own_jobs(at), threads));
-  add("cut", cut(own_jobs(at), threads));
-  if (point.operation == kAllReduce) add("shared", cut(shared_jobs(at), threads));
+  add(by_rank(own_jobs(at), threads));
+  add(cut(own_jobs(at), threads));
+  if (point.operation == kAllReduce) add(cut(shared_jobs(at), threads));
   return programs;
 }
 
@@ -226,20 +225,19 @@ std::vector<Program> private_programs(const Point& point, int ranks, int threads
                                       const Memory& memory) {
   const Geometry at = geometry(point, ranks, memory);
   std::vector<Program> programs;
-  const auto add = [&](const char* name, std::size_t chunk, bool parts) {
-    add_both_stores(programs,
-                    {name, false, false, false, staged_steps(at, threads, chunk, parts, false),
-                     staged_steps(at, threads, chunk, parts, true)});
+  const auto add = [&](std::size_t chunk, bool parts) {
+    add_both_stores(programs, {false, false, false, staged_steps(at, threads, chunk, parts, false),
+                               staged_steps(at, threads, chunk, parts, true)});
   };
   const auto blocks = static_cast<std::size_t>(ranks);
-  if (point.bytes <= kSmall) add("exchanged", at.count, false);
+  if (point.bytes <= kSmall) add(at.count, false);
   std::size_t before = 0;
   for (const std::size_t bytes : {32u << 10, 128u << 10, 512u << 10}) {
     const bool parts = point.operation == kAllReduce;
     const std::size_t chunk = std::min(parts ? bytes / 4 : bytes / 4 / blocks, at.count);
     if (chunk == before) continue;
     before = chunk;
-    add("staged", chunk, parts);
+    add(chunk, parts);
   }
   return programs;
 }

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <vector>
 
 #include "bench/peers/limit_folds.h"
@@ -28,7 +27,6 @@ using Steps = std::vector<std::vector<std::vector<Fold>>>;
 // Even and odd operations differ in the staging memory that they use, so that nobody writes what
 // another still reads of the operation before.
 struct Program {
-  std::string name;
   bool meets_before = false;  // all inputs must be there
   bool meets_after = false;   // no output is complete before
   bool streaming = false;
