@@ -161,7 +161,7 @@ LEFT, RIGHT, TOP, BOTTOM = 56, 24, 34, 40
 HIGHEST = 1000  # what is slower lies on the upper edge
 LEGEND_LINE = 18
 COLOURS = ["#1b6e3c", "#58b368", "#c2410c", "#e08a00", "#8b5cf6", "#2563eb", "#64748b", "#db2777",
-           "#0891b2", "#7c2d12"]
+           "#0891b2", "#7c2d12", "#18181b", "#a3a300"]
 
 
 def panels(results):
