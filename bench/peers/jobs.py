@@ -84,10 +84,12 @@ def run_job(implementation, ranks, points, folder, cpus, timeout_s, flags=()):
     said, errors = os.path.join(scratch, "said"), os.path.join(scratch, "errors")
     try:
         with open(said, "wb") as output, open(errors, "wb") as complaints:
+            # In one session, as a launcher's are: where Linux schedules by session (autogroup), ranks
+            # of different ones do not give way to each other.
             for command in commands(implementation, ranks, folder, common + list(points)):
                 processes.append(subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=output, stderr=complaints,
-                    env=environment(implementation), start_new_session=True))
+                    env=environment(implementation), process_group=0))
         left = list(processes)
         while left:
             ended = wait_for_one(left, timeout_s)

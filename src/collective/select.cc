@@ -11,7 +11,7 @@ namespace {
 // A link to every peer costs memory for its slots. Above this, only what cannot do without has one.
 constexpr int kMostDirectRanks = 64;
 // Times that differ by less are alike.
-constexpr double kTie = 1.02;
+constexpr double kTie = 1.05;
 // Slices shorter than this are not worth their messages on any machine we know.
 constexpr std::size_t kLeastSliceBytes = 8192;
 // Longer messages are cut like these.
@@ -80,24 +80,20 @@ std::vector<Selection> Selector::candidates(Collective collective, std::size_t b
   if (found.empty()) found = std::move(last_resort);
   std::stable_sort(found.begin(), found.end(),
                    [](const Selection& a, const Selection& b) { return a.time_ns < b.time_ns; });
-  prefer_simple(found, bytes);
+  prefer_direct(found);
   return found;
 }
 
-// Of those that the model cannot tell from the fastest, the one with the fewest steps goes first.
-void Selector::prefer_simple(std::vector<Selection>& sorted, std::size_t bytes) const {
-  const auto steps = [&](const Selection& selection) {
-    const Algorithm& algorithm = *selection.algorithm;
-    const Place at = place_of(algorithm, bytes, nranks_, machine_.box, selection.cut);
-    return shape_of(algorithm, at).busiest.steps;
-  };
+// Of those that the model cannot tell from the fastest, the direct one goes first: its messages can
+// all be lent where buffers are mapped, in place too, which the model does not know of.
+void Selector::prefer_direct(std::vector<Selection>& sorted) {
   const auto first_slower = std::ranges::find_if(sorted, [&](const Selection& selection) {
     return selection.time_ns > kTie * sorted.front().time_ns;
   });
-  const auto simplest =
-      std::min_element(sorted.begin(), first_slower,
-                       [&](const Selection& a, const Selection& b) { return steps(a) < steps(b); });
-  std::rotate(sorted.begin(), simplest, simplest == first_slower ? simplest : simplest + 1);
+  const auto direct = std::find_if(sorted.begin(), first_slower, [](const Selection& selection) {
+    return selection.algorithm->name == "direct";
+  });
+  if (direct != first_slower) std::rotate(sorted.begin(), direct, direct + 1);
 }
 
 double Selector::estimate_ns(Collective collective, std::size_t bytes) {

@@ -62,8 +62,8 @@ class Selector {
   }
   const Selection& decide(Collective collective, std::size_t size_class);
   Cut decide_message_cut(std::size_t size_class) const;
+  static void prefer_direct(std::vector<Selection>& sorted);
   bool has_room(const Algorithm& algorithm, std::size_t bytes) const;
-  void prefer_simple(std::vector<Selection>& sorted, std::size_t bytes) const;
   Selection priced(const Algorithm& algorithm, std::size_t bytes) const;
   Place place() const { return {.ranks = nranks_, .box = machine_.box}; }
 

@@ -125,7 +125,7 @@ void Communicator::meet(const UniqueId& id, const TransportFactory& transports) 
   auto links = std::make_unique<LinkTable>(transports(context), *membership, wait);
   const Cut longest{slice_bytes_, static_cast<std::uint32_t>(config_.slots)};
   const AgreedFacts facts = agree_on_facts(*membership, *links, longest, config_, wait);
-  device_.wait_policy_note_ranks(links->local_ranks());
+  device_.note_ranks(links->local_ranks(), facts.cores);
   log_info(Subsystem::kInit, device_.ordinal(),
            format("[Rank %d] %d ranks in boxes of %d", rank_, nranks_, facts.machine.box));
 

@@ -28,6 +28,32 @@ Wire wire_of(const Transport& transport) {
   return transport.name() == "loopback" ? Wire::kThreads : Wire::kProcesses;
 }
 
+template <class Facts>
+Facts facts_from(const Bytes& published, std::size_t peer) {
+  Facts facts;
+  if (published.size() != sizeof facts)
+    throw_error(ErrorCode::kRemote, "rank %zu published malformed facts about itself", peer);
+  std::memcpy(&facts, published.data(), sizeof facts);
+  return facts;
+}
+
+template <class Facts>
+std::vector<Bytes> publish(Membership& membership, const Facts& facts, const Wait& wait) {
+  const ByteView bytes = std::as_bytes(std::span(&facts, 1));
+  return membership.all_gather(Bytes(bytes.begin(), bytes.end()), wait);
+}
+
+// Of those that share memory with this rank: each may be bound to a core of its own.
+int cores_of_this_machine(Membership& membership, const LinkTable& table, const Wait& wait) {
+  const std::vector<Bytes> all = publish(membership, core_grant(), wait);
+  std::vector<CoreGrant> here;
+  for (std::size_t peer = 0; peer < all.size(); ++peer) {
+    const auto grant = facts_from<CoreGrant>(all[peer], peer);
+    if (table.transport_of(static_cast<int>(peer)).shares_memory()) here.push_back(grant);
+  }
+  return shared_cores(here);
+}
+
 // The ranks that share memory with this one, as proved by attaching; or as the user says.
 LocalRun local_run(const LinkTable& links, int rank, int nranks, const Config& config) {
   if (config.box > 0) {
@@ -46,11 +72,11 @@ LocalRun local_run(const LinkTable& links, int rank, int nranks, const Config& c
   return run;
 }
 
-RankFacts facts_of_this_rank(int rank, int nranks, const LinkTable& table, const Cut& links,
-                             const Config& config) {
+RankFacts facts_of_this_rank(int rank, int nranks, int cores, const LinkTable& table,
+                             const Cut& links, const Config& config) {
   RankFacts facts;
   facts.local_ranks = table.local_ranks();
-  facts.cores = usable_cores();
+  facts.cores = cores;
   facts.slice_bytes = links.slice_bytes;
   facts.slots = links.slots;
   facts.parameters = rank == 0 ? load_tuning(config) : default_parameters();
@@ -80,21 +106,17 @@ void check_alike(const RankFacts& mine, int rank, const RankFacts& theirs, int p
 // The most crowded machine counts, the slowest wires, and boxes only where all are alike.
 AgreedFacts agree_on_facts(Membership& membership, const LinkTable& table, const Cut& links,
                            const Config& config, const Wait& wait) {
+  const int cores = cores_of_this_machine(membership, table, wait);
   const RankFacts mine =
-      facts_of_this_rank(membership.rank(), membership.nranks(), table, links, config);
-  Bytes blob(sizeof mine);
-  std::memcpy(blob.data(), &mine, sizeof mine);
-  const std::vector<Bytes> all = membership.all_gather(blob, wait);
+      facts_of_this_rank(membership.rank(), membership.nranks(), cores, table, links, config);
+  const std::vector<Bytes> all = publish(membership, mine, wait);
   AgreedFacts agreed;
+  agreed.cores = cores;
   MachineFacts& machine = agreed.machine;
   machine = {mine.local_ranks, mine.cores, 1, mine.near, mine.far};
   std::vector<LocalRun> runs;
   for (std::size_t peer = 0; peer < all.size(); ++peer) {
-    RankFacts theirs;
-    if (all[peer].size() != sizeof theirs) {
-      throw_error(ErrorCode::kRemote, "rank %zu published malformed facts about itself", peer);
-    }
-    std::memcpy(&theirs, all[peer].data(), sizeof theirs);
+    const auto theirs = facts_from<RankFacts>(all[peer], peer);
     check_alike(mine, membership.rank(), theirs, static_cast<int>(peer));
     if (peer == 0) agreed.parameters = theirs.parameters;
     machine.local_ranks = std::max(machine.local_ranks, theirs.local_ranks);

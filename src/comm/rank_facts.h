@@ -14,6 +14,7 @@ namespace catenary {
 
 struct AgreedFacts {
   MachineFacts machine;
+  int cores = 1;              // that the ranks of this very machine share
   CostParameters parameters;  // rank 0's
 };
 

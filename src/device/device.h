@@ -49,7 +49,7 @@ class Device {
   // from within a task: returns when no thread sleeps on it any more. Waits only for threads of
   // this process that sleep, which it wakes.
   void quiesce_doorbells() { executor_.quiesce_doorbells(); }
-  void wait_policy_note_ranks(int local_ranks) { executor_.note_ranks(local_ranks); }
+  void note_ranks(int local_ranks, int cores) { executor_.note_ranks(local_ranks, cores); }
 
   // Waits for all that is enqueued on any stream now.
   void synchronize();

@@ -108,14 +108,12 @@ class Executor::SleepScope {
 };
 
 Executor::Executor(int ordinal)
-    : ordinal_(ordinal), cores_(usable_cores()), thread_(std::make_unique<DriverThread>(*this)) {}
+    : ordinal_(ordinal), thread_(std::make_unique<DriverThread>(*this)) {}
 
 Executor::~Executor() = default;
 
-void Executor::note_ranks(int local_ranks) {
-  int known = ranks_.load();
-  while (known < local_ranks && !ranks_.compare_exchange_weak(known, local_ranks)) {
-  }
+void Executor::note_ranks(int local_ranks, int cores) {
+  if (local_ranks > cores) crowded_.store(true, std::memory_order_relaxed);
 }
 
 bool Executor::driver_at_work() const noexcept { return thread_->at_work(); }
@@ -273,7 +271,7 @@ bool Executor::check_heads(std::int64_t now) {
 bool Executor::drive_until(const Condition& condition, const Wait& wait) {
   if (condition.holds()) return true;
   require_not_forked();
-  const auto policy = WaitPolicy::for_ranks(ranks_.load(std::memory_order_relaxed), cores_);
+  const WaitPolicy policy = WaitPolicy::where(crowded_.load(std::memory_order_relaxed));
   if (drive_briefly(condition, policy.looks)) return true;
   const WatchScope watch(*this);
   Backoff backoff(policy);
@@ -346,7 +344,7 @@ void Executor::visit() {
   require_not_forked();
   if (drive_around()) return;
   check_if_due();
-  if (ranks_.load(std::memory_order_relaxed) > cores_) ::sched_yield();
+  if (crowded_.load(std::memory_order_relaxed)) ::sched_yield();
 }
 
 void Executor::rest(Backoff& backoff, const Condition& condition, std::int64_t most_ns) {

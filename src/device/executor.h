@@ -94,8 +94,9 @@ class Executor {
   // Whether the executor's own thread polls tasks just now.
   bool driver_at_work() const noexcept;
 
-  // How many ranks share the cores of this machine; the most ever told counts.
-  void note_ranks(int local_ranks);
+  // So many ranks share so many cores of this machine. Once there are more ranks than cores, waits
+  // keep no core, for ever.
+  void note_ranks(int local_ranks, int cores);
 
  private:
   friend class DriverThread;
@@ -135,8 +136,7 @@ class Executor {
   static constexpr std::size_t kApart = 128;  // processors fetch cache lines in pairs
 
   const int ordinal_;
-  const int cores_;
-  std::atomic<int> ranks_{1};
+  std::atomic<bool> crowded_{false};
   DoorbellWords words_;
   Doorbell bell_{words_, false};
 

@@ -29,8 +29,8 @@ struct WaitPolicy {
   // With a core per rank, some 200 us: a look takes about 25 ns, a pause as long, and a yield about
   // 0.5 us. Looks and pauses are few even then: the system may have put two ranks on one core while
   // another one idles, and every one of them then keeps away the very rank that is waited for.
-  static constexpr WaitPolicy for_ranks(int ranks, int cores) noexcept {
-    return ranks > cores ? lean() : WaitPolicy{128, 50, 400};
+  static constexpr WaitPolicy where(bool crowded) noexcept {
+    return crowded ? lean() : WaitPolicy{128, 50, 400};
   }
 };
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -102,10 +103,40 @@ double cgroup_quota(const std::string& membership, const std::string& mount) {
   return least;
 }
 
-int usable_cores() {
-  const auto allowed = static_cast<int>(allowed_cores().size());
+int usable_cores() { return core_grant().usable; }
+
+CoreGrant core_grant() {
+  CoreGrant grant;
+  const std::vector<int> cores = allowed_cores();
+  for (const int core : cores) {
+    const auto bit = static_cast<std::size_t>(core % CoreGrant::kMaskBits);
+    grant.allowed[bit / 64] |= std::uint64_t{1} << (bit % 64);
+  }
+  const auto allowed = static_cast<int>(cores.size());
   const double quota = std::ceil(cgroup_quota(text_of("/proc/self/cgroup"), "/sys/fs/cgroup"));
-  return quota < allowed ? std::max(1, static_cast<int>(quota)) : allowed;
+  grant.usable = quota < allowed ? std::max(1, static_cast<int>(quota)) : allowed;
+  return grant;
+}
+
+namespace {
+
+int count_bits(const CoreGrant& grant) {
+  int bits = 0;
+  for (const std::uint64_t word : grant.allowed) bits += std::popcount(word);
+  return bits;
+}
+
+}  // namespace
+
+// A quota that is less than what is allowed may be one for all of them.
+int shared_cores(std::span<const CoreGrant> grants) {
+  CoreGrant together;
+  int quota = std::numeric_limits<int>::max();
+  for (const CoreGrant& grant : grants) {
+    for (std::size_t i = 0; i < grant.allowed.size(); ++i) together.allowed[i] |= grant.allowed[i];
+    if (grant.usable < count_bits(grant)) quota = std::min(quota, grant.usable);
+  }
+  return std::max(1, std::min(count_bits(together), quota));
 }
 
 int machine_cores() {

@@ -4,7 +4,9 @@
 // Nothing fails: what cannot be read counts as unlimited, or as a usual value.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -13,6 +15,17 @@ namespace catenary {
 // How many threads can run at once: the affinity mask of the calling thread, cut by the CPU quota
 // of the control groups (v1 and v2) that the process is in, rounded up. At least 1.
 int usable_cores();
+
+// What a process may use, in a form that others can be told: core n is bit n modulo kMaskBits.
+struct CoreGrant {
+  static constexpr int kMaskBits = 1024;
+  std::array<std::uint64_t, kMaskBits / 64> allowed{};
+  std::int32_t usable = 1;  // as usable_cores()
+};
+CoreGrant core_grant();
+// How many threads of such processes of one machine can run at once. Processes that are bound to a
+// core each have as many cores as there are processes.
+int shared_cores(std::span<const CoreGrant> grants);
 
 // Of the whole machine, whatever this process may use of it.
 int machine_cores();

@@ -292,7 +292,7 @@ TEST(Executor, loses_no_ring) {
   const std::int64_t from_ns = now_ns();
   std::vector<std::thread> threads;
   for (int me = 0; me < 2; ++me) {
-    devices[me]->wait_policy_note_ranks(1000);  // more ranks than cores: short budgets
+    devices[me]->note_ranks(1000, 1);  // more ranks than cores: short budgets
     threads.emplace_back([&, me] {
       Stream& stream = devices[me]->create_stream(true);
       for (int round = me; round < kRounds; round += 2) {
@@ -317,7 +317,7 @@ TEST(Executor, loses_no_ring) {
 // Several threads wait on one device for different streams whose tasks only other threads release.
 TEST(Executor, wakes_every_waiter_of_a_device) {
   Device& device = fresh_device();
-  device.wait_policy_note_ranks(1000);
+  device.note_ranks(1000, 1);
   constexpr int kThreads = 4;
   constexpr int kRounds = 200;
   std::atomic<int> released[kThreads] = {};

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 namespace catenary {
 namespace {
@@ -99,6 +100,30 @@ TEST(MachineMemory, has_no_more_available_than_in_all) {
   const MachineMemory memory = machine_memory();
   EXPECT_GT(memory.total_bytes, 0u);
   EXPECT_LE(memory.available_bytes, memory.total_bytes);
+}
+
+CoreGrant grant_of(std::initializer_list<int> cores, int usable) {
+  CoreGrant grant;
+  for (const int core : cores)
+    grant.allowed[static_cast<std::size_t>(core) / 64] |= 1ull << (core % 64);
+  grant.usable = usable;
+  return grant;
+}
+
+TEST(SharedCores, are_those_of_all_processes_together) {
+  const CoreGrant first = grant_of({0}, 1);
+  const CoreGrant second = grant_of({1}, 1);
+  const CoreGrant both = grant_of({0, 1}, 2);
+  EXPECT_EQ(shared_cores(std::vector{first, second}), 2);  // each bound to one of its own
+  EXPECT_EQ(shared_cores(std::vector{first, first}), 1);
+  EXPECT_EQ(shared_cores(std::vector{both, both, both}), 2);
+  EXPECT_EQ(shared_cores(std::vector{grant_of({0, 1, 70}, 3), second}), 3);
+}
+
+TEST(SharedCores, are_no_more_than_a_quota_grants) {
+  const CoreGrant cut = grant_of({0, 1, 2, 3}, 2);
+  EXPECT_EQ(shared_cores(std::vector{cut, cut}), 2);
+  EXPECT_EQ(shared_cores(std::vector{core_grant()}), usable_cores());
 }
 
 }  // namespace
