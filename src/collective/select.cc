@@ -10,8 +10,9 @@ namespace {
 
 // A link to every peer costs memory for its slots. Above this, only what cannot do without has one.
 constexpr int kMostDirectRanks = 64;
-// Times that differ by less are alike.
+// Times that differ by less are alike, for messages above so many bytes.
 constexpr double kTie = 1.05;
+constexpr std::size_t kLeastTie = 131072;
 // Slices shorter than this are not worth their messages on any machine we know.
 constexpr std::size_t kLeastSliceBytes = 8192;
 // Longer messages are cut like these.
@@ -80,12 +81,13 @@ std::vector<Selection> Selector::candidates(Collective collective, std::size_t b
   if (found.empty()) found = std::move(last_resort);
   std::stable_sort(found.begin(), found.end(),
                    [](const Selection& a, const Selection& b) { return a.time_ns < b.time_ns; });
-  prefer_direct(found);
+  if (bytes > kLeastTie) prefer_direct(found);
   return found;
 }
 
 // Of those that the model cannot tell from the fastest, the direct one goes first: its messages can
-// all be lent where buffers are mapped, in place too, which the model does not know of.
+// all be lent where buffers are mapped, in place too, which the model does not know of. Shorter ones
+// are not lent in place.
 void Selector::prefer_direct(std::vector<Selection>& sorted) {
   const auto first_slower = std::ranges::find_if(sorted, [&](const Selection& selection) {
     return selection.time_ns > kTie * sorted.front().time_ns;

@@ -91,7 +91,7 @@ TEST(Select, the_choice_is_the_cheapest_candidate_and_stays) {
 // All that it sends can be lent.
 TEST(Select, of_those_that_are_alike_the_direct_one_is_chosen) {
   int chosen_behind = 0;
-  for (std::size_t bytes = 8; bytes <= kHuge; bytes *= 2) {
+  for (std::size_t bytes = 1 << 18; bytes <= kHuge; bytes *= 2) {
     for (const int ranks : {2, 4, 8}) {
       const auto candidates =
           selector(ranks, roomy(ranks)).candidates(Collective::kAllReduce, bytes);
