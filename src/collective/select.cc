@@ -86,8 +86,8 @@ std::vector<Selection> Selector::candidates(Collective collective, std::size_t b
 }
 
 // Of those that the model cannot tell from the fastest, the direct one goes first: its messages can
-// all be lent where buffers are mapped, in place too, which the model does not know of. Shorter ones
-// are not lent in place.
+// all be lent where buffers are mapped, in place too, which the model does not know of. Shorter
+// ones are not lent in place.
 void Selector::prefer_direct(std::vector<Selection>& sorted) {
   const auto first_slower = std::ranges::find_if(sorted, [&](const Selection& selection) {
     return selection.time_ns > kTie * sorted.front().time_ns;
