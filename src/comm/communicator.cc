@@ -183,6 +183,7 @@ void Communicator::check(std::span<const OperationRequest> requests) {
 // in the other order than they took their turns. A failure in between breaks the order of turns,
 // and the peers may already count on us: it is the communicator's.
 void Communicator::submit(std::span<const OperationRequest> requests, Event* after) {
+  require_not_forked();  // a child could wait for a lock that no thread of its own holds
   issue_lock_.lock_often();
   const std::lock_guard lock(issue_lock_, std::adopt_lock);
   if (left_.load(std::memory_order_acquire)) {

@@ -148,6 +148,7 @@ void Communicator::put(Stream& stream, std::unique_ptr<GroupRun> run) {
   count_up(runs_begun_);
   // What the stream does not take was never begun.
   ScopeExit take_back([&] {
+    if (task == nullptr) return;  // it was taken all the same
     delete task.release();
     count_down(runs_begun_);
   });

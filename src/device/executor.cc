@@ -292,6 +292,13 @@ bool Executor::drive_until(const Condition& condition, const Wait& wait) {
 // else has work that only this thread may be there for.
 bool Executor::drive_briefly(const Condition& condition, int looks) {
   count_up(visits_);
+  const bool holds = look_briefly(condition, looks);
+  if (holds && inboxed_.load() != 0) nudge();  // came meanwhile
+  return holds;
+}
+
+// Ends early where others sleep who may wait for what moved: they are rung at the end only.
+bool Executor::look_briefly(const Condition& condition, int looks) {
   if (!lock_.try_lock()) return false;
   DriveScope drive(*this);
   const auto needs_help = [this](const Executor* other) {
@@ -301,6 +308,7 @@ bool Executor::drive_briefly(const Condition& condition, int looks) {
     if (pass()) {
       drive.moved = true;
       if (condition.holds()) return true;
+      if (words_.sleepers.load() != 0) return false;
     } else if (std::ranges::any_of(all_executors(), needs_help)) {
       return false;
     }

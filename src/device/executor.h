@@ -121,6 +121,7 @@ class Executor {
   bool check_heads(std::int64_t now);
 
   bool drive_briefly(const Condition& condition, int looks);
+  bool look_briefly(const Condition& condition, int looks);
   void drive_unwatched();
   bool drive_around();
   void arm_if_unwatched();
