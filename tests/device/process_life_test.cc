@@ -62,7 +62,11 @@ TEST(Fork, after_use_gives_the_child_errors) {
               Device& device = Device::get(0);
               Stream& stream = device.default_stream();
               static std::atomic<bool> open{false};
-              stream.enqueue(task_until([] { return open.load(); }));
+              static std::atomic<int> polls{0};
+              stream.enqueue(task_until([] { return ++polls, open.load(); }));
+              // The driver thread is under way, and not inside of malloc, whose locks
+              // AddressSanitizer's children would inherit.
+              while (polls < 20) std::this_thread::sleep_for(std::chrono::milliseconds(1));
               const int in_child = exit_code_of([&] {
                 if (!refused([] { Device::current(); })) return 1;
                 if (!refused([&] { stream.enqueue(task_of([] {})); })) return 2;
