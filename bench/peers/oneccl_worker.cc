@@ -5,6 +5,7 @@
 
 #include "bench/peers/frame.h"
 #include "bench/peers/meet.h"
+#include "bench/peers/throwing_main.h"
 
 namespace {
 
@@ -69,9 +70,5 @@ void run(const Call* call) {
 
 int main(int argc, char** argv) {
   static const Peer peer = {create, destroy, allocate_private, knows, run, nullptr};
-  try {
-    return run_worker(argc, argv, &peer);
-  } catch (const std::exception& error) {
-    fail("%s", error.what());
-  }
+  return run_throwing_worker(argc, argv, peer);
 }
