@@ -190,7 +190,7 @@ class Member {
   }
 
   void submit(Communicator& communicator, OperationRequest& request) {
-    communicator.submit({&request, 1});
+    communicator.submit({.operations = {&request, 1}, .messages = {}});
     request.root = (request.root + nranks_ - 1) % nranks_;
   }
 

@@ -44,15 +44,14 @@ void start_pending(ncclComm& handle, std::function<void()> work) {
   handle.pending = std::async(std::launch::async, std::move(work));
 }
 
-CommCall::CommCall(ncclComm_t comm, const char* function, Needs needs) : handle_(comm) {
+void CommCall::enter(const char* function, Needs needs) {
+  ncclComm* const comm = handle_;
   if (comm == nullptr)
     throw_error(ErrorCode::kInvalidArgument, "%s : comm argument is NULL", function);
   std::uint64_t magic = comm->magic.load(std::memory_order_relaxed);
   if (magic != ncclComm::kAlive && magic != ncclComm::kEnded) {
     throw_error(ErrorCode::kInvalidArgument, "%s : corrupted comm object detected", function);
   }
-  // Entered first and looked at afterwards, so that whoever ends the handle either sees us inside
-  // or is seen by us.
   comm->calls.enter();
   magic = comm->magic.load(std::memory_order_seq_cst);
   const auto refuse = [&](ErrorCode code, const std::string& message) {

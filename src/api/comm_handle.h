@@ -61,7 +61,9 @@ class CommCall {
   enum class Needs { kReady, kMade, kExists };
   // `function` names the caller in errors. kMade: no call is pending that makes it. kReady: and it
   // is not finalized.
-  CommCall(ncclComm_t comm, const char* function, Needs needs = Needs::kReady);
+  CommCall(ncclComm_t comm, const char* function, Needs needs = Needs::kReady) : handle_(comm) {
+    if (!try_enter()) enter(function, needs);
+  }
   ~CommCall() { handle_->calls.leave(); }
   CommCall(const CommCall&) = delete;
   CommCall& operator=(const CommCall&) = delete;
@@ -71,6 +73,23 @@ class CommCall {
   ncclComm& handle() const { return *handle_; }
 
  private:
+  // Of what is in its prime, as mostly all is: made, blocking, neither finalized nor ended. Entered
+  // first and looked at afterwards, so that whoever ends the handle either sees us inside or is
+  // seen by us.
+  bool try_enter() {
+    if (handle_ == nullptr || handle_->magic.load(std::memory_order_relaxed) != ncclComm::kAlive)
+      return false;
+    handle_->calls.enter();
+    if (handle_->magic.load(std::memory_order_seq_cst) == ncclComm::kAlive) {
+      const Communicator& communicator = *handle_->communicator;
+      const bool is_made = communicator.joined() && communicator.options().blocking;
+      if (is_made && !handle_->finalized.load(std::memory_order_acquire)) return true;
+    }
+    handle_->calls.leave();
+    return false;
+  }
+  void enter(const char* function, Needs needs);
+
   ncclComm* handle_;
 };
 

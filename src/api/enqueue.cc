@@ -10,7 +10,8 @@
 namespace catenary {
 namespace {
 
-Stream* check_stream(const Given& given, Device& device) {
+template <typename AnyGiven>
+Stream* check_stream(const AnyGiven& given, Device& device) {
   Stream* stream = stream_from_handle(given.stream, device);
   if (stream == nullptr) {
     throw_error(ErrorCode::kInvalidArgument, "%s : stream %p is not a stream", given.function,
@@ -24,13 +25,18 @@ Stream* check_stream(const Given& given, Device& device) {
   return stream;
 }
 
+[[noreturn]] void refuse_root(const char* function, int root, const CommCall& call) {
+  throw_error(ErrorCode::kInvalidArgument,
+              "%s : invalid root %d (root should be in the 0..%d range)", function, root,
+              call->nranks() - 1);
+}
+
 bool has_elements(const std::vector<Range>& parts) {
   return std::ranges::any_of(parts, [](const Range& part) { return part.count > 0; });
 }
 
 bool looks_at_input(const Given& given, int rank) {
   switch (given.kind) {
-    case Collective::kRecv: return false;
     case Collective::kBroadcast:
     case Collective::kScatter: return given.count > 0 && rank == given.root;
     default: return given.parts != nullptr ? has_elements(given.parts->input) : given.count > 0;
@@ -39,7 +45,6 @@ bool looks_at_input(const Given& given, int rank) {
 
 bool looks_at_output(const Given& given, int rank) {
   switch (given.kind) {
-    case Collective::kSend: return false;
     case Collective::kReduce:
     case Collective::kGather: return given.count > 0 && rank == given.root;
     default: return given.parts != nullptr ? has_elements(given.parts->output) : given.count > 0;
@@ -65,15 +70,21 @@ void check_in_place(const Given& given) {
               given.function);
 }
 
+// Too few to need the divisions.
+bool is_small(std::size_t count) { return count < std::size_t{1} << 32; }
+
+std::size_t most_elements(DataType type) { return (SIZE_MAX >> 1) / element_bytes(type); }
+
+[[noreturn]] void refuse_count(const char* function, std::size_t count) {
+  throw_error(ErrorCode::kInvalidArgument, "%s : count %zu is more than memory can hold", function,
+              count);
+}
+
 void check_count(const Given& given, int nranks) {
   const std::size_t parts = holds_part_per_rank(given.kind) ? static_cast<std::size_t>(nranks) : 1;
-  // Too few to need the divisions.
-  if (given.count < std::size_t{1} << 32 && given.parts == nullptr) return;
-  const std::size_t most = (SIZE_MAX >> 1) / element_bytes(static_cast<DataType>(given.type));
-  if (given.count > most / parts) {
-    throw_error(ErrorCode::kInvalidArgument, "%s : count %zu is more than memory can hold",
-                given.function, given.count);
-  }
+  if (is_small(given.count) && given.parts == nullptr) return;
+  const std::size_t most = most_elements(static_cast<DataType>(given.type));
+  if (given.count > most / parts) refuse_count(given.function, given.count);
   if (given.parts == nullptr) return;
   for (const std::vector<Range>* side : {&given.parts->input, &given.parts->output}) {
     for (const Range& part : *side) {
@@ -88,8 +99,6 @@ void check_count(const Given& given, int nranks) {
 // Whether there is nothing to do, for all ranks alike: by NCCL's rule not even a barrier.
 bool is_nothing(const Given& given) {
   switch (given.kind) {
-    case Collective::kSend:
-    case Collective::kRecv:
     case Collective::kAllToAllV:  // others may have elements for others
     case Collective::kBarrier: return false;
     default: return given.count == 0;
@@ -108,11 +117,8 @@ void enqueue(const Given& given) {
   const CommCall call(given.comm, given.function);
   call->throw_if_failed();
   const DataType type = check_type(given.type);
-  if (has_root(given.kind) && (given.root < 0 || given.root >= call->nranks())) {
-    throw_error(ErrorCode::kInvalidArgument,
-                "%s : invalid root %d (root should be in the 0..%d range)", given.function,
-                given.root, call->nranks() - 1);
-  }
+  if (has_root(given.kind) && (given.root < 0 || given.root >= call->nranks()))
+    refuse_root(given.function, given.root, call);
   check_buffers(given, call->rank());
   check_in_place(given);
   check_count(given, call->nranks());
@@ -132,8 +138,35 @@ void enqueue(const Given& given) {
   if (Group::any_open()) {
     Group::of_this_thread().add(call.shared(), request);
   } else {
-    if (is_point_to_point(given.kind)) call->check({&request, 1});
-    call->submit({&request, 1});
+    call->submit({.operations = {&request, 1}, .messages = {}});
+  }
+}
+
+// Lean, because groups hold many of them.
+void enqueue(const GivenMessage& given) {
+  const CommCall call(given.comm, given.function);
+  call->throw_if_failed();
+  const DataType type = check_type(given.type);
+  if (given.peer < 0 || given.peer >= call->nranks()) refuse_root(given.function, given.peer, call);
+  if (given.buffer == nullptr && given.count > 0) {
+    throw_error(ErrorCode::kInvalidArgument, "%s : %s argument is NULL", given.function,
+                given.sends ? "sendbuff" : "recvbuff");
+  }
+  if (!is_small(given.count) && given.count > most_elements(type))
+    refuse_count(given.function, given.count);
+
+  const MessageRequest message{.buffer = given.buffer,
+                               .count = given.count,
+                               .stream = check_stream(given, call->device()),
+                               .peer = given.peer,
+                               .type = type,
+                               .sends = given.sends};
+  if (Group::any_open()) {
+    Group::of_this_thread().add(call.shared(), message);
+  } else {
+    const Requests requests{.operations = {}, .messages = {&message, 1}};
+    call->check(requests);
+    call->submit(requests);
   }
 }
 

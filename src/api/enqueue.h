@@ -1,4 +1,4 @@
-// From a call of a collective or of send and receive to an operation under way.
+// From a call of a collective, or of a send or receive, to an operation under way.
 //
 // Threads: any. Nothing waits: within a group the operation is collected, else submitted. Failure:
 // throws Error for arguments that cannot be.
@@ -27,7 +27,20 @@ struct Given {
   std::shared_ptr<const UnevenParts> parts = {};  // of an uneven collective; `count` is their sum
 };
 
+// The same of a send or a receive.
+struct GivenMessage {
+  const char* function;
+  bool sends;
+  void* buffer;
+  std::size_t count;
+  ncclDataType_t type;
+  int peer;
+  ncclComm_t comm;
+  cudaStream_t stream;
+};
+
 DataType check_type(int type);
 void enqueue(const Given& given);
+void enqueue(const GivenMessage& given);
 
 }  // namespace catenary

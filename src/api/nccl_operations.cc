@@ -15,6 +15,10 @@ ncclResult_t operation(const Given& given) {
   return guarded([&] { enqueue(given); });
 }
 
+ncclResult_t message(const GivenMessage& given) {
+  return guarded([&] { enqueue(given); });
+}
+
 }  // namespace
 
 CATENARY_NCCL(ncclResult_t, AllReduce,
@@ -83,15 +87,13 @@ CATENARY_NCCL(ncclResult_t, Scatter,
 CATENARY_NCCL(ncclResult_t, Send,
               (const void* sendbuff, size_t count, ncclDataType_t datatype, int peer,
                ncclComm_t comm, cudaStream_t stream)) {
-  return operation(
-      {"Send", Collective::kSend, sendbuff, nullptr, count, datatype, -1, peer, comm, stream});
+  return message({"Send", true, const_cast<void*>(sendbuff), count, datatype, peer, comm, stream});
 }
 
 CATENARY_NCCL(ncclResult_t, Recv,
               (void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                cudaStream_t stream)) {
-  return operation(
-      {"Recv", Collective::kRecv, nullptr, recvbuff, count, datatype, -1, peer, comm, stream});
+  return message({"Recv", false, recvbuff, count, datatype, peer, comm, stream});
 }
 
 CATENARY_NCCL(ncclResult_t, GroupStart, (void)) {

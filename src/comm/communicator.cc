@@ -65,13 +65,9 @@ Communicator::Communicator(int rank, int nranks, Device& device, const Communica
       least_in_place_(static_cast<std::size_t>(config.least_lent_in_place)),
       // Input and output of all ranks, if they share this machine.
       least_past_caches_(last_level_cache_bytes() / static_cast<std::size_t>(2 * nranks)),
-      own_message_{.steps = {{.src = input(0), .dst = output(0), .extent = output(0)}},
-                   .fold_sources = {}},
       ledger_(rank),
-      send_recipes_(static_cast<std::size_t>(nranks)),
-      recv_recipes_(static_cast<std::size_t>(nranks)),
-      send_turns_(static_cast<std::size_t>(nranks)),
-      recv_turns_(static_cast<std::size_t>(nranks)) {}
+      send_ends_(static_cast<std::size_t>(nranks)),
+      recv_ends_(static_cast<std::size_t>(nranks)) {}
 
 Communicator::~Communicator() = default;
 
@@ -163,14 +159,12 @@ std::vector<Bytes> Communicator::exchange(ByteView mine) {
 }
 
 // A message to oneself can only be taken by a receive of the same group.
-void Communicator::check(std::span<const OperationRequest> requests) {
+void Communicator::check(const Requests& requests) {
   throw_if_failed();
   int sends = 0;
   int receives = 0;
-  for (const OperationRequest& request : requests) {
-    if (request.root != rank_) continue;
-    if (request.kind == Collective::kSend) ++sends;
-    if (request.kind == Collective::kRecv) ++receives;
+  for (const MessageRequest& message : requests.messages) {
+    if (message.peer == rank_) ++(message.sends ? sends : receives);
   }
   if (sends == receives) return;
   throw_error(ErrorCode::kInvalidUsage,
@@ -182,7 +176,7 @@ void Communicator::check(std::span<const OperationRequest> requests) {
 // Turns are taken and streams are joined under one lock, or two threads could enqueue on one stream
 // in the other order than they took their turns. A failure in between breaks the order of turns,
 // and the peers may already count on us: it is the communicator's.
-void Communicator::submit(std::span<const OperationRequest> requests, Event* after) {
+void Communicator::submit(const Requests& requests, Event* after) {
   require_not_forked();  // a child could wait for a lock that no thread of its own holds
   issue_lock_.lock_often();
   const std::lock_guard lock(issue_lock_, std::adopt_lock);
@@ -202,10 +196,9 @@ void Communicator::submit(std::span<const OperationRequest> requests, Event* aft
   }
 }
 
-void Communicator::join_streams(std::span<const OperationRequest> requests,
-                                const Event& after) noexcept {
+void Communicator::join_streams(const Requests& requests, const Event& after) noexcept {
   try {
-    for (const OperationRequest& request : requests) request.stream->wait_event(after);
+    requests.for_each_stream([&](Stream& stream) { stream.wait_event(after); });
   } catch (const std::exception& error) {
     fail(as_error(error), true);
     end_in_flight();
@@ -223,21 +216,26 @@ void Communicator::run_over(GroupRun& run) noexcept {
 
 // Collectives go one after the other. Sends and receives go side by side, but one rank moves them:
 // both directions at a time at best.
-double Communicator::estimate_ns(std::span<const OperationRequest> requests) {
+double Communicator::estimate_ns(const Requests& requests) {
   throw_if_failed();
   const std::lock_guard lock(issue_lock_);
   double collectives = 0;
   double sends = 0;
-  double recvs = 0;
-  for (const OperationRequest& request : requests) {
-    double& sum = request.kind == Collective::kSend   ? sends
-                  : request.kind == Collective::kRecv ? recvs
-                                                      : collectives;
+  double receives = 0;
+  for (const OperationRequest& request : requests.operations) {
     PlanCache::Wanted asked = wanted(request);
     asked.count = request.count;
-    sum += plans_->estimate_ns(asked);
+    collectives += plans_->estimate_ns(asked);
   }
-  return collectives + std::max(sends, recvs);
+  for (const MessageRequest& message : requests.messages) {
+    (message.sends ? sends : receives) +=
+        plans_->estimate_ns({.kind = message.sends ? Collective::kSend : Collective::kRecv,
+                             .count = message.count,
+                             .element_bytes = element_bytes(message.type),
+                             .root = message.peer,
+                             .scaled = false});
+  }
+  return collectives + std::max(sends, receives);
 }
 
 void Communicator::wait_idle() {
@@ -303,8 +301,7 @@ void Communicator::hear_news() {
   if (const std::optional<Error> news = membership_->poll()) fail(*news, false);
 }
 
-void Communicator::throw_if_failed() {
-  if (!failed_.load(std::memory_order_acquire)) return;
+void Communicator::throw_failure() {
   const std::lock_guard lock(failure_mutex_);
   throw Error(*failure_);
 }
@@ -313,13 +310,13 @@ void Communicator::check_peers(const GroupRun& run) {
   hear_news();
   throw_if_failed();
   if (const std::optional<Error> proof = judge_claims()) throw Error(*proof);
-  const ScheduleRun* waiting = run.waiting_run();
-  if (waiting == nullptr) return;
-  const int late = waiting->waits_for();
+  const std::optional<GroupRun::Waiting> waiting = run.waiting();
+  if (!waiting) return;
+  const int late = waiting->on;
   const bool has_left = late != kNobody && membership_->has_left(late);
   const bool shares_memory = late != kNobody && links_->transport_of(late).shares_memory();
   const std::int64_t now = now_ns();
-  stall_watch_->check_left(run, has_left, moves_, shares_memory, now);
+  stall_watch_->check_left(run, *waiting, has_left, moves_, shares_memory, now);
   const ScheduleRun* collective = run.waiting_collective();
   if (stall_watch_->is_proof_due(collective, moves_, now)) look_for_proof(collective);
   if (stall_watch_->is_suspicion_due(moves_, now)) look_for_suspicion(*waiting);
@@ -372,13 +369,13 @@ bool Communicator::look_from_outside(std::optional<Error>& proof) {
 // Nothing moved for long. What lies unread from the rank that we wait for, on links for which we
 // have issued nothing, is what it waits in. What other peers sent ahead proves nothing: only the
 // one that we wait for could be waiting for us.
-void Communicator::look_for_suspicion(const ScheduleRun& waiting) {
+void Communicator::look_for_suspicion(const GroupRun::Waiting& waiting) {
   const std::lock_guard lock(issue_lock_);
-  const int late = waiting.waits_for();
+  const int late = waiting.on;
   // Who has not taken what we lent may be doing anything else first.
-  if (late != kNobody && !waiting.only_waits_to_be_taken()) {
+  if (late != kNobody && !waiting.only_to_be_taken) {
     if (collective_turn_.idle()) stall_watch_->check_unread(waiting, late, Channel::kCollective);
-    if (recv_turns_[static_cast<std::size_t>(late)].idle()) {
+    if (recv_ends_[static_cast<std::size_t>(late)].turn.idle()) {
       stall_watch_->check_unread(waiting, late, Channel::kPointToPoint);
     }
   }

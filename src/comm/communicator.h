@@ -55,17 +55,17 @@ class Communicator final : public RunOwner {
   void join(const UniqueId& id, const TransportFactory& transports);
 
   // Throws if these operations of one group cannot go together.
-  void check(std::span<const OperationRequest> requests);
+  void check(const Requests& requests);
   // Submits operations that check() let pass, of one group or a single one, on their streams.
   // With `after`, they run beside their streams, which must be made to wait for that event: so that
   // they do not wait for other communicators' operations of their group, which need not come in the
   // same order on all ranks.
-  void submit(std::span<const OperationRequest> requests, Event* after = nullptr);
+  void submit(const Requests& requests, Event* after = nullptr);
   // Makes the streams of requests that were submitted with `after` wait for it. If there is no
   // memory for that, the communicator fails and what is under way ends now.
-  void join_streams(std::span<const OperationRequest> requests, const Event& after) noexcept;
+  void join_streams(const Requests& requests, const Event& after) noexcept;
   // How long these operations of one group would take, that check() let pass. Does nothing.
-  double estimate_ns(std::span<const OperationRequest> requests);
+  double estimate_ns(const Requests& requests);
   // Waits until nothing of this communicator is under way.
   void wait_idle();
   // The last look before leaving, with nothing under way: the disagreement of ranks that has become
@@ -78,7 +78,9 @@ class Communicator final : public RunOwner {
   void leave() noexcept;
 
   // Throws the communicator's failure, if it has one.
-  void throw_if_failed();
+  void throw_if_failed() {
+    if (failed_.load(std::memory_order_acquire)) throw_failure();
+  }
   // The communicator's failure, if it has one; looks for news of peers, and now and then for proof
   // that they disagree.
   std::optional<Error> failure();
@@ -98,9 +100,7 @@ class Communicator final : public RunOwner {
 
   // RunOwner.
   void check_peers(const GroupRun& run) override;
-  void begins(const Descriptor& descriptor) noexcept override {
-    if (!is_point_to_point(descriptor.kind)) ledger_.begin(descriptor);
-  }
+  void begins(const Descriptor& descriptor) noexcept override { ledger_.begin(descriptor); }
   bool poll_transports() override;
   std::span<Doorbell* const> doorbells() override;
   bool run_failed(const std::exception& error) noexcept override;
@@ -115,24 +115,25 @@ class Communicator final : public RunOwner {
   bool idle() const noexcept;
   void hear_news();
   void look_for_proof(const ScheduleRun* collective);
-  void look_for_suspicion(const ScheduleRun& waiting);
+  void look_for_suspicion(const GroupRun::Waiting& waiting);
   std::optional<Error> judge_claims();
   std::optional<Error> judge_links(const ScheduleRun* collective);
   bool look_from_outside(std::optional<Error>& proof);
-  std::unique_ptr<GroupRun> make_run(std::span<const OperationRequest> requests);
+  [[noreturn]] void throw_failure();
+  std::unique_ptr<GroupRun> make_run(const Requests& requests);
   void end_in_flight() noexcept;
   void meet(const UniqueId& id, const TransportFactory& transports);
   void fail(const Error& error, bool tell_peers) noexcept;
   static PlanCache::Wanted wanted(const OperationRequest& request);
-  Recipe& recipe_for(const OperationRequest& request);
   void write(Recipe& recipe, const OperationRequest& request);
-  void write_own_message(Recipe& recipe, const OperationRequest& request);
   void add_operation(const OperationRequest& request, GroupRun& run);
-  void add_own_message(const OperationRequest& send, const OperationRequest& receive,
-                       GroupRun& run);
-  void enqueue(std::span<const OperationRequest> requests, std::unique_ptr<GroupRun> run);
-  void enqueue_aside(std::span<const OperationRequest> requests, std::unique_ptr<GroupRun> run,
-                     Event& after);
+  void add_messages(std::span<const MessageRequest> messages, GroupRun& run);
+  void add_message(const MessageRequest& message, GroupRun& run);
+  void add_own_message(const MessageRequest& send, const MessageRequest& receive, GroupRun& run);
+  void write(MessageSpec& spec, SendLink* send, RecvLink* recv, const void* input, void* output,
+             const MessageRequest& message, std::uint64_t number);
+  void enqueue(const Requests& requests, std::unique_ptr<GroupRun> run);
+  void enqueue_aside(const Requests& requests, std::unique_ptr<GroupRun> run, Event& after);
   void put(Stream& stream, std::unique_ptr<GroupRun> run);
   Wait wait_until_timeout() const;
 
@@ -148,7 +149,6 @@ class Communicator final : public RunOwner {
   const std::size_t least_loan_;
   const std::size_t least_in_place_;  // operations of fewer bytes lend nothing in place
   const std::size_t least_past_caches_;
-  const Plan own_message_;
 
   // Constant after join().
   UniqueId id_{};
@@ -185,14 +185,22 @@ class Communicator final : public RunOwner {
   BiasedLock issue_lock_;
   Counter runs_begun_{0};  // read by any thread
   std::unique_ptr<PlanCache> plans_;
-  std::array<Recipe, kCollectiveCount> recipes_;       // of collectives
-  std::vector<std::unique_ptr<Recipe>> send_recipes_;  // by peer; null until there is one
-  std::vector<std::unique_ptr<Recipe>> recv_recipes_;
+  std::array<Recipe, kCollectiveCount> recipes_;
   std::uint64_t last_stamp_ = 0;
   Turn collective_turn_;
-  std::vector<Turn> send_turns_;
-  std::vector<Turn> recv_turns_;
-  std::vector<const OperationRequest*> own_sends_;  // of the group at hand
+  // Where messages to a peer go, and where those from it come. Null until there is one, and for
+  // this rank itself.
+  struct SendEnd {
+    SendLink* link = nullptr;
+    Turn turn;
+  };
+  struct RecvEnd {
+    RecvLink* link = nullptr;
+    Turn turn;
+  };
+  std::vector<SendEnd> send_ends_;
+  std::vector<RecvEnd> recv_ends_;
+  std::vector<const MessageRequest*> own_sends_;  // of the group at hand
 
   RunPool runs_;
 };

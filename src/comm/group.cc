@@ -11,8 +11,8 @@
 namespace catenary {
 namespace {
 
-// What is kept for the next group: lists of requests, and how long they may be.
-constexpr std::size_t kKeptLists = 64;
+// What is kept for the next group: members, and how long their lists may be.
+constexpr std::size_t kKeptMembers = 64;
 constexpr std::size_t kKeptRequests = 4096;
 
 }  // namespace
@@ -25,104 +25,100 @@ Group& Group::make() {
     ~Owner() { mine_ = nullptr; }
   };
   static thread_local Owner owner;
-  owner.group.spare_lists_.reserve(kKeptLists);
   mine_ = &owner.group;
   return owner.group;
 }
 
-void Group::add(const std::shared_ptr<Communicator>& communicator,
-                const OperationRequest& request) {
-  // Mostly it is the one of the call before.
-  const bool again = !members_.empty() && members_.back().communicator == communicator;
-  (again ? members_.back() : join(communicator)).requests.push_back(request);
-}
-
 Group::Member& Group::join(const std::shared_ptr<Communicator>& communicator) {
-  const auto known = std::find_if(members_.begin(), members_.end(), [&](const Member& member) {
+  const std::span<Member> members = this->members();
+  const auto known = std::find_if(members.begin(), members.end(), [&](const Member& member) {
     return member.communicator == communicator;
   });
-  if (known != members_.end()) return *known;
+  if (known != members.end()) return *known;
   const auto differs = [&](const Member& member) {
     return member.communicator->options().blocking != communicator->options().blocking;
   };
-  if (std::any_of(members_.begin(), members_.end(), differs)) {
+  if (std::any_of(members.begin(), members.end(), differs)) {
     throw_error(ErrorCode::kInvalidArgument,
                 "Blocking and nonblocking communicators are not allowed in the same group.");
   }
-  members_.push_back({communicator, {}});
-  if (!spare_lists_.empty()) {
-    members_.back().requests = std::move(spare_lists_.back());
-    spare_lists_.pop_back();
-  }
-  return members_.back();
+  if (joined_ == members_.size()) members_.emplace_back();
+  members_[joined_].communicator = communicator;
+  return members_[joined_++];
 }
 
 void Group::note_error(const Error& error) {
   if (active() && !first_error_) first_error_ = error;
 }
 
-// What was collected, once the outermost level is closed; nothing before that.
-Group::Contents Group::close() {
+// False: it was an inner level, and nothing happens before the outermost one is closed.
+bool Group::close() {
   if (depth_ == 0) throw_error(ErrorCode::kInvalidUsage, "ncclGroupEnd: not in a group call.");
-  if (--depth_ > 0) return {};
-  return {std::exchange(first_error_, std::nullopt), std::exchange(members_, {}),
-          std::exchange(jobs_, {})};
+  return --depth_ == 0;
 }
 
 Group::Outcome Group::end() {
-  Contents contents = close();
+  if (!close()) return Outcome::kDone;
+  const ScopeExit forgetting([this] { forget(); });
   Rows rows;
   // Before `rows` waits: what cannot start would be missing for the others.
-  ScopeExit cancel([&contents] {
-    for (const Job& job : contents.jobs) job.cancel();
-  });
-  if (contents.error) throw Error(*contents.error);
-  for (const Member& member : contents.members) member.communicator->check(member.requests);
-  start_jobs(contents.jobs, rows);
+  ScopeExit cancel([this] { cancel_jobs(); });
+  if (first_error_) throw Error(*first_error_);
+  for (const Member& member : members()) member.communicator->check(member.requests());
+  start_jobs(jobs_, rows);
   cancel.release();
   finish_jobs(rows);
-  submit(contents.members);
-  keep_storage(std::move(contents.members));
+  submit();
   return rows.outcome;
 }
 
-void Group::keep_storage(std::vector<Member> members) noexcept {
-  for (Member& member : members) {
-    const bool is_small = member.requests.capacity() <= kKeptRequests;
-    if (!is_small || spare_lists_.size() == spare_lists_.capacity()) continue;
-    member.requests.clear();
-    spare_lists_.push_back(std::move(member.requests));
+void Group::cancel_jobs() const {
+  for (const Job& job : jobs_) job.cancel();
+}
+
+// The lists keep their storage for the next group, unless it is a lot.
+void Group::forget() noexcept {
+  for (Member& member : members()) {
+    member.communicator.reset();
+    member.operations.clear();
+    member.messages.clear();
+    if (member.operations.capacity() > kKeptRequests) member.operations = {};
+    if (member.messages.capacity() > kKeptRequests) member.messages = {};
   }
-  members.clear();
-  if (members_.empty() && members.capacity() > members_.capacity()) members_ = std::move(members);
+  joined_ = 0;
+  if (members_.size() > kKeptMembers)
+    members_.erase(members_.begin() + kKeptMembers, members_.end());
+  jobs_.clear();
+  first_error_.reset();
 }
 
 // Operations of a group run together, whatever their order: also those of different communicators,
 // which on a stream that they share would go one after the other.
-void Group::submit(const std::vector<Member>& members) {
-  if (!share_a_stream(members)) {
-    for (const Member& member : members) member.communicator->submit(member.requests);
+void Group::submit() {
+  const std::span<Member> members = this->members();
+  if (!share_a_stream()) {
+    for (const Member& member : members) member.communicator->submit(member.requests());
     return;
   }
   std::deque<Event> done;
   const ScopeExit join([&] {
     for (std::size_t i = 0; i < done.size(); ++i) {
-      members[i].communicator->join_streams(members[i].requests, done[i]);
+      members[i].communicator->join_streams(members[i].requests(), done[i]);
     }
   });
   for (const Member& member : members) {
-    member.communicator->submit(member.requests, &done.emplace_back(false));
+    member.communicator->submit(member.requests(), &done.emplace_back(false));
   }
 }
 
-bool Group::share_a_stream(const std::vector<Member>& members) {
-  if (members.size() < 2) return false;
+bool Group::share_a_stream() {
+  if (joined_ < 2) return false;
   users_.clear();
-  for (const Member& member : members) {
-    for (const OperationRequest& request : member.requests) {
-      const User user{request.stream, &member};
+  for (const Member& member : members()) {
+    member.requests().for_each_stream([&](const Stream& stream) {
+      const User user{&stream, &member};
       if (users_.empty() || users_.back() != user) users_.push_back(user);
-    }
+    });
   }
   std::ranges::sort(users_);
   const auto is_shared = [](const User& one, const User& next) {
@@ -133,24 +129,26 @@ bool Group::share_a_stream(const std::vector<Member>& members) {
 
 // Communicators run side by side.
 std::optional<double> Group::simulate_end_ns() {
-  if (depth_ > 1) return close(), std::nullopt;
-  const Contents contents = close();
-  for (const Job& job : contents.jobs) job.cancel();
-  if (contents.error) throw Error(*contents.error);
-  if (!contents.jobs.empty()) {
+  if (!close()) return std::nullopt;
+  const ScopeExit forgetting([this] { forget(); });
+  cancel_jobs();
+  if (first_error_) throw Error(*first_error_);
+  if (!jobs_.empty()) {
     throw_error(ErrorCode::kInvalidUsage,
                 "ncclGroupSimulateEnd : communicators cannot be made in a simulated group");
   }
   double longest = 0;
-  for (const Member& member : contents.members) {
-    member.communicator->check(member.requests);
-    longest = std::max(longest, member.communicator->estimate_ns(member.requests));
+  for (const Member& member : members()) {
+    member.communicator->check(member.requests());
+    longest = std::max(longest, member.communicator->estimate_ns(member.requests()));
   }
   return longest;
 }
 
 void Group::drop() {
-  for (const Job& job : close().jobs) job.cancel();
+  if (!close()) return;
+  const ScopeExit forgetting([this] { forget(); });
+  cancel_jobs();
 }
 
 // All at once, because each waits for ranks that others of them may be; but for those of one

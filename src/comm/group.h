@@ -12,6 +12,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "src/base/error.h"
@@ -38,7 +39,12 @@ class Group {
   void drop();
 
   // While active.
-  void add(const std::shared_ptr<Communicator>& communicator, const OperationRequest& request);
+  void add(const std::shared_ptr<Communicator>& communicator, const OperationRequest& request) {
+    member_of(communicator).operations.push_back(request);
+  }
+  void add(const std::shared_ptr<Communicator>& communicator, const MessageRequest& message) {
+    member_of(communicator).messages.push_back(message);
+  }
   // `run` waits for other ranks (all jobs of a group run at the same time), or, in the background,
   // only starts what waits. Jobs of the same parent run one after the other, in the order of the
   // calls, since they share its control plane. `cancel` is called if the group fails before all
@@ -55,12 +61,9 @@ class Group {
  private:
   struct Member {
     std::shared_ptr<Communicator> communicator;
-    std::vector<OperationRequest> requests;
-  };
-  struct Contents {
-    std::optional<Error> error;
-    std::vector<Member> members;
-    std::vector<Job> jobs;
+    std::vector<OperationRequest> operations;
+    std::vector<MessageRequest> messages;
+    Requests requests() const { return {operations, messages}; }
   };
   // Jobs under way, and whether some go on in the background. Its end waits for the others.
   struct Rows {
@@ -68,11 +71,18 @@ class Group {
     Outcome outcome = Outcome::kDone;
   };
   static Group& make();
+  // Mostly it is the one of the call before.
+  Member& member_of(const std::shared_ptr<Communicator>& communicator) {
+    const bool again = joined_ > 0 && members_[joined_ - 1].communicator == communicator;
+    return again ? members_[joined_ - 1] : join(communicator);
+  }
   Member& join(const std::shared_ptr<Communicator>& communicator);
-  Contents close();
-  void submit(const std::vector<Member>& members);
-  bool share_a_stream(const std::vector<Member>& members);
-  void keep_storage(std::vector<Member> members) noexcept;
+  bool close();
+  void submit();
+  bool share_a_stream();
+  void cancel_jobs() const;
+  void forget() noexcept;
+  std::span<Member> members() { return {members_.data(), joined_}; }
   static void start_jobs(const std::vector<Job>& jobs, Rows& rows);
   static void finish_jobs(Rows& rows);
 
@@ -82,17 +92,17 @@ class Group {
 
   int depth_ = 0;
   std::optional<Error> first_error_;
+  // The first `joined_` take part; the others are empty, and keep their storage.
   std::vector<Member> members_;
+  std::size_t joined_ = 0;
   std::vector<Job> jobs_;
 
-  // Storage kept from one group to the next: empty lists of requests, and who uses which stream.
-  std::vector<std::vector<OperationRequest>> spare_lists_;
   struct User {
     const Stream* stream;
     const Member* member;
     auto operator<=>(const User&) const = default;
   };
-  std::vector<User> users_;
+  std::vector<User> users_;  // who uses which stream; storage that is kept
 };
 
 }  // namespace catenary

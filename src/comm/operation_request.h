@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "src/base/types.h"
 #include "src/collective/operation.h"
@@ -23,6 +24,7 @@ struct ResolvedReduction {
   std::int64_t divisor = 1;
 };
 
+// A collective.
 struct OperationRequest {
   Collective kind = Collective::kAllReduce;
   const void* input = nullptr;
@@ -31,8 +33,35 @@ struct OperationRequest {
   std::shared_ptr<const UnevenParts> parts = {};  // of an uneven collective
   DataType type = DataType::kInt8;
   ResolvedReduction reduction = {};
-  int root = 0;  // the peer, for point-to-point
+  int root = 0;
   Stream* stream = nullptr;
+};
+
+// A send or a receive.
+struct MessageRequest {
+  void* buffer = nullptr;  // only read, if it is sent
+  std::size_t count = 0;
+  Stream* stream = nullptr;
+  int peer = 0;
+  DataType type = DataType::kInt8;
+  bool sends = false;
+};
+
+// What goes together: all that a group has for one communicator, or a single one.
+struct Requests {
+  std::span<const OperationRequest> operations;
+  std::span<const MessageRequest> messages;
+
+  std::size_t size() const { return operations.size() + messages.size(); }
+  Stream& first_stream() const {
+    return operations.empty() ? *messages.front().stream : *operations.front().stream;
+  }
+  // Once for each request.
+  template <typename Visit>
+  void for_each_stream(Visit&& visit) const {
+    for (const OperationRequest& request : operations) visit(*request.stream);
+    for (const MessageRequest& message : messages) visit(*message.stream);
+  }
 };
 
 }  // namespace catenary

@@ -44,8 +44,6 @@ const PlanCache::Entry& PlanCache::add(const Wanted& wanted, const Selection& se
   auto entry = std::make_unique<Entry>(
       Entry{selected.algorithm, wanted.root, window, wanted.scaled, selected.cut, {}});
   for (int lane = 0; lane < selected.lanes; ++lane) {
-    const Channel channel =
-        is_point_to_point(wanted.kind) ? Channel::kPointToPoint : collective_channel(lane);
     const Place at{.rank = rank_,
                    .ranks = nranks_,
                    .root = wanted.root,
@@ -54,7 +52,7 @@ const PlanCache::Entry& PlanCache::add(const Wanted& wanted, const Selection& se
                    .window = window};
     const Schedule schedule = schedule_of(*selected.algorithm, at);
     entry->lanes.push_back(compile(schedule, lendings(*selected.algorithm, at, schedule), rank_,
-                                   channel, wanted.scaled, links_));
+                                   collective_channel(lane), wanted.scaled, links_));
   }
   entries_.push_back(std::move(entry));
   return *entries_.back();

@@ -32,7 +32,7 @@ class PlanCache {
     Collective kind;
     std::size_t count;  // as the collective means it
     std::size_t element_bytes;
-    int root;  // also the peer of a send or receive
+    int root;
     bool scaled;
   };
   // The window depends on the very count where an algorithm cares for it; all else on the class of
@@ -45,7 +45,7 @@ class PlanCache {
     return hit ? *last : look_up(wanted);
   }
 
-  // How a message of so many bytes is cut, by both of its ends; its plan is the same for all sizes.
+  // How a send or receive of so many bytes is cut, by both of its ends. They need no plan.
   const Cut& message_cut(std::size_t bytes) { return selector_.message_cut(bytes); }
 
   // How long that would take.

@@ -1,4 +1,4 @@
-// Recipe: how an operation was cut into runs the last time, so that one like it need not be cut
+// Recipe: how a collective was cut into runs the last time, so that one like it need not be cut
 // again. A value that points to what lives as long as its communicator; under the issue lock.
 #pragma once
 
@@ -24,7 +24,6 @@ struct Recipe {
   Reduction reduction = Reduction::kNone;
   int root = 0;
   std::size_t count = 0;
-  Turn* turn = nullptr;
   int lanes = 0;
   bool may_lend = false;
   const SendLink* opens_on = nullptr;  // what a short one is sent on first of all

@@ -67,41 +67,40 @@ std::optional<Error> StallWatch::judge_link(int peer, const Ledger& ledger) {
   return theirs ? ledger.judge_unread(peer, *theirs) : std::nullopt;
 }
 
-void StallWatch::check_unread(const ScheduleRun& waiting, int peer, Channel channel) {
+void StallWatch::check_unread(const GroupRun::Waiting& waiting, int peer, Channel channel) {
   const std::optional<Descriptor> theirs = unread_opening(peer, channel);
   if (!theirs) return;
   throw_error(
       ErrorCode::kInvalidUsage,
       "ranks do not agree: rank %d waits in %s, but rank %d has issued %s, which rank %d has not; "
       "every rank must issue the same operations in the same order",
-      rank_, describe(waiting.spec().descriptor).c_str(), peer, describe(*theirs).c_str(), rank_);
+      rank_, describe(waiting.in).c_str(), peer, describe(*theirs).c_str(), rank_);
 }
 
-void StallWatch::check_left(const GroupRun& run, bool has_left, std::uint64_t moves,
-                            bool shares_memory, std::int64_t now_ns) {
+void StallWatch::check_left(const GroupRun& run, const GroupRun::Waiting& waiting, bool has_left,
+                            std::uint64_t moves, bool shares_memory, std::int64_t now_ns) {
   if (!has_left) {
     left_.erase(&run);
     return;
   }
-  const ScheduleRun& waiting = *run.waiting_run();
   const auto [known, is_first] = left_.try_emplace(&run);
   News& news = known->second;
-  if (is_first || moves != news.moves || waiting.waits_for() != news.rank) {
-    news = {run.polls(), moves, waiting.waits_for(), now_ns};
+  if (is_first || moves != news.moves || waiting.on != news.rank) {
+    news = {run.polls(), moves, waiting.on, now_ns};
     return;
   }
   if (run.polls() == news.polls) return;
   if (!shares_memory && now_ns - news.since_ns < kMostTravel_ns) return;
   throw_error(ErrorCode::kRemote,
-              "rank %d has left the communicator, but rank %d waits for it in %s",
-              waiting.waits_for(), rank_, describe(waiting.spec().descriptor).c_str());
+              "rank %d has left the communicator, but rank %d waits for it in %s", waiting.on,
+              rank_, describe(waiting.in).c_str());
 }
 
-void StallWatch::tell(const ScheduleRun& waiting, std::uint64_t moves) {
+void StallWatch::tell(const GroupRun::Waiting& waiting, std::uint64_t moves) {
   if (std::exchange(told_log_, moves) == moves) return;
-  log_notice(-1, format("rank %d has waited for rank %d for %lld s in %s", rank_,
-                        waiting.waits_for(), static_cast<long long>(patience_ns_ / 1'000'000'000),
-                        describe(waiting.spec().descriptor).c_str()));
+  log_notice(-1, format("rank %d has waited for rank %d for %lld s in %s", rank_, waiting.on,
+                        static_cast<long long>(patience_ns_ / 1'000'000'000),
+                        describe(waiting.in).c_str()));
 }
 
 }  // namespace catenary

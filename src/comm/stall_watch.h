@@ -42,16 +42,16 @@ class StallWatch {
   // The proof that lies on the link from a peer from which nothing is to be read now.
   std::optional<Error> judge_link(int peer, const Ledger& ledger);
   // Throws if a message lies on the link from `peer`, from which we have issued nothing to receive.
-  void check_unread(const ScheduleRun& waiting, int peer, Channel channel);
+  void check_unread(const GroupRun::Waiting& waiting, int peer, Channel channel);
   // Throws kRemote if the rank that `run` waits for has left. It may have sent what we need before
   // it did, so that only counts if a poll of this very run after the news brought nothing. (Two
   // looks in a row prove no poll between them: they may be those of two threads. And others of the
   // communicator's runs may be polled on other streams.) The news may overtake what goes through a
   // network: where no memory is shared, it must be some seconds old.
-  void check_left(const GroupRun& run, bool has_left, std::uint64_t moves, bool shares_memory,
-                  std::int64_t now_ns);
+  void check_left(const GroupRun& run, const GroupRun::Waiting& waiting, bool has_left,
+                  std::uint64_t moves, bool shares_memory, std::int64_t now_ns);
   // Logs who is waited for, once a stall.
-  void tell(const ScheduleRun& waiting, std::uint64_t moves);
+  void tell(const GroupRun::Waiting& waiting, std::uint64_t moves);
 
  private:
   // Something that ought to change.

@@ -7,14 +7,13 @@
 namespace catenary {
 namespace {
 
-std::vector<Stream*> streams_beside(const Stream& main,
-                                    std::span<const OperationRequest> requests) {
+std::vector<Stream*> streams_beside(const Stream& main, const Requests& requests) {
   std::vector<Stream*> others;
-  for (const OperationRequest& request : requests) {
-    if (request.stream == &main) continue;
-    if (std::find(others.begin(), others.end(), request.stream) != others.end()) continue;
-    others.push_back(request.stream);
-  }
+  requests.for_each_stream([&](Stream& stream) {
+    if (&stream == &main) return;
+    if (std::find(others.begin(), others.end(), &stream) != others.end()) return;
+    others.push_back(&stream);
+  });
   return others;
 }
 
@@ -50,71 +49,18 @@ bool shares_buffer(const OperationRequest& request, int nranks) {
 
 }  // namespace
 
-std::unique_ptr<GroupRun> Communicator::make_run(std::span<const OperationRequest> requests) {
+std::unique_ptr<GroupRun> Communicator::make_run(const Requests& requests) {
   std::unique_ptr<GroupRun> run = runs_.take();
   run->begin(*this);
-  if (requests.size() == 1) {
-    add_operation(requests.front(), *run);
-    return run;
-  }
-  own_sends_.clear();
-  std::size_t own_receives = 0;
-  // Of messages to oneself the sends first: they go by twos.
-  for (const OperationRequest& request : requests) {
-    if (request.kind == Collective::kSend && request.root == rank_) own_sends_.push_back(&request);
-  }
-  for (const OperationRequest& request : requests) {
-    if (!is_point_to_point(request.kind) || request.root != rank_) {
-      add_operation(request, *run);
-    } else if (request.kind == Collective::kRecv) {
-      add_own_message(*own_sends_[own_receives++], request, *run);
-    }
-  }
+  for (const OperationRequest& request : requests.operations) add_operation(request, *run);
+  if (!requests.messages.empty()) add_messages(requests.messages, *run);
   return run;
-}
-
-// check() has made sure that each has its other half in the same group: together they are a copy.
-void Communicator::add_own_message(const OperationRequest& send, const OperationRequest& receive,
-                                   GroupRun& run) {
-  Recipe& recipe = recipe_for(receive);
-  if (!recipe.fits(receive)) write_own_message(recipe, receive);
-  Descriptor expected = recipe.specs[0].descriptor;
-  expected.sequence = static_cast<std::uint32_t>(recipe.turn->taken);
-  Descriptor sent = expected;
-  sent.kind = Collective::kSend;
-  sent.type = send.type;
-  sent.count = send.count;
-  if (!matches(expected, sent)) {
-    throw_error(ErrorCode::kInvalidUsage, "ranks do not agree: rank %d runs %s, but also %s", rank_,
-                describe(expected).c_str(), describe(sent).c_str());
-  }
-  run.add(recipe.specs[0], send.input, receive.output, *recipe.turn, recipe.turn->take(), 1);
-}
-
-void Communicator::write_own_message(Recipe& recipe, const OperationRequest& request) {
-  recipe = {.repeatable = true,
-            .type = request.type,
-            .root = rank_,
-            .count = request.count,
-            .turn = &recv_turns_[static_cast<std::size_t>(rank_)],
-            .lanes = 1,
-            .specs = {}};
-  RunSpec& spec = recipe.specs[0];
-  spec.plan = &own_message_;
-  spec.rank = rank_;
-  spec.descriptor.kind = Collective::kRecv;
-  spec.descriptor.type = request.type;
-  spec.descriptor.count = request.count;
-  spec.slicing = Slicing(Partition::split(request.count, element_bytes(request.type), 1),
-                         slice_bytes_, static_cast<std::uint32_t>(config_.slots - 1));
-  spec.stamp = ++last_stamp_;
 }
 
 // A stream of each group member waits for the whole group, before and after, as if the group had
 // been posted on every one of them.
-void Communicator::enqueue(std::span<const OperationRequest> requests,
-                           std::unique_ptr<GroupRun> run) {
-  Stream& main = *requests.front().stream;
+void Communicator::enqueue(const Requests& requests, std::unique_ptr<GroupRun> run) {
+  Stream& main = requests.first_stream();
   if (requests.size() == 1) return put(main, std::move(run));
   const std::vector<Stream*> others = streams_beside(main, requests);
   for (Stream* other : others) {
@@ -130,8 +76,8 @@ void Communicator::enqueue(std::span<const OperationRequest> requests,
 }
 
 // On a stream of its own, behind what is on the requests' streams.
-void Communicator::enqueue_aside(std::span<const OperationRequest> requests,
-                                 std::unique_ptr<GroupRun> run, Event& after) {
+void Communicator::enqueue_aside(const Requests& requests, std::unique_ptr<GroupRun> run,
+                                 Event& after) {
   Stream& aside = device_.create_stream(true);
   for (Stream* stream : streams_beside(aside, requests)) {
     Event before(false);
@@ -156,49 +102,35 @@ void Communicator::put(Stream& stream, std::unique_ptr<GroupRun> run) {
   take_back.release();
 }
 
-// What it takes to know the plan. Ranks know only their own counts of an AlltoAllv, and a pair of
-// ranks has one plan each way, whatever the size: groups hold many of those.
+// What it takes to know the plan. Ranks know only their own counts of an AlltoAllv.
 PlanCache::Wanted Communicator::wanted(const OperationRequest& request) {
-  const bool any_size = is_point_to_point(request.kind) || request.kind == Collective::kAllToAllV;
   return {.kind = request.kind,
-          .count = any_size ? 0 : request.count,
+          .count = request.kind == Collective::kAllToAllV ? 0 : request.count,
           .element_bytes = element_bytes(request.type),
           .root = has_root(request.kind) ? request.root : 0,
           .scaled = request.reduction.scaling.from != Scaling::From::kNothing};
 }
 
-Recipe& Communicator::recipe_for(const OperationRequest& request) {
-  if (!is_point_to_point(request.kind)) return recipes_[static_cast<std::size_t>(request.kind)];
-  auto& recipes = request.kind == Collective::kSend ? send_recipes_ : recv_recipes_;
-  std::unique_ptr<Recipe>& known = recipes[static_cast<std::size_t>(request.root)];
-  if (known == nullptr) known = std::make_unique<Recipe>();
-  return *known;
-}
-
 void Communicator::add_operation(const OperationRequest& request, GroupRun& run) {
-  Recipe& recipe = recipe_for(request);
+  Recipe& recipe = recipes_[static_cast<std::size_t>(request.kind)];
   const bool differs_in_place =
       recipe.may_lend && recipe.specs[0].in_place != shares_buffer(request, nranks_);
   if (differs_in_place || !recipe.fits(request)) write(recipe, request);
   if (recipe.opens_on != nullptr) recipe.opens_on->prepare();
-  const std::uint64_t ticket = recipe.turn->take();
+  const std::uint64_t ticket = collective_turn_.take();
   for (int lane = 0; lane < recipe.lanes; ++lane) {
     run.add(recipe.specs[static_cast<std::size_t>(lane)], request.input, request.output,
-            *recipe.turn, ticket, recipe.lanes);
+            collective_turn_, ticket, recipe.lanes);
   }
 }
 
 void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   recipe.repeatable = false;  // in case this throws
   const PlanCache::Entry& entry = plans_->find(wanted(request));
-  const auto peer = static_cast<std::size_t>(request.root);
   recipe.type = request.type;
   recipe.reduction = request.reduction.name;
   recipe.root = request.root;
   recipe.count = request.count;
-  recipe.turn = request.kind == Collective::kSend   ? &send_turns_[peer]
-                : request.kind == Collective::kRecv ? &recv_turns_[peer]
-                                                    : &collective_turn_;
   recipe.lanes = static_cast<int>(entry.lanes.size());
 
   RunSpec spec;
@@ -219,10 +151,8 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   spec.descriptor.kind = request.kind;
   spec.descriptor.type = request.type;
   spec.descriptor.reduction = reduces(request.kind) ? request.reduction.name : Reduction::kNone;
-  if (recipe.turn == &collective_turn_) {
-    spec.descriptor.algorithm = static_cast<std::uint8_t>(entry.algorithm - algorithms().data());
-    spec.descriptor.root = has_root(request.kind) ? request.root : 0;
-  }
+  spec.descriptor.algorithm = static_cast<std::uint8_t>(entry.algorithm - algorithms().data());
+  spec.descriptor.root = has_root(request.kind) ? request.root : 0;
   spec.descriptor.count = request.count;
   spec.descriptor = whole(spec.descriptor);
   spec.parts = request.parts;
@@ -232,8 +162,6 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
     spec.descriptor.parts = digest_of(request.parts->input);
 
   const std::size_t bytes = element_bytes(request.type);
-  const Cut& cut =
-      is_point_to_point(request.kind) ? plans_->message_cut(request.count * bytes) : entry.cut;
   for (int lane = 0; lane < recipe.lanes; ++lane) {
     const auto index = static_cast<std::size_t>(lane);
     spec.plan = &entry.lanes[index];
@@ -242,7 +170,7 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
                                     ? Partition::uneven(*request.parts, bytes, lane, recipe.lanes)
                                     : partition_for(request.kind, request.count, bytes,
                                                     spec.plan->chunk_count, lane, recipe.lanes);
-    spec.slicing = Slicing(partition, cut.slice_bytes, cut.slices_per_pass());
+    spec.slicing = Slicing(partition, entry.cut.slice_bytes, entry.cut.slices_per_pass());
     spec.stamp = ++last_stamp_;
     recipe.specs[index] = spec;
   }
@@ -250,6 +178,75 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   const bool is_short = request.count * bytes <= kCompactDataBytes;
   recipe.opens_on = is_short && !steps.empty() ? steps.front().send : nullptr;
   recipe.repeatable = request.parts == nullptr && request.reduction.name != Reduction::kPreMulSum;
+}
+
+void Communicator::add_messages(std::span<const MessageRequest> messages, GroupRun& run) {
+  own_sends_.clear();
+  std::size_t own_receives = 0;
+  // Of messages to oneself the sends first: they go by twos.
+  for (const MessageRequest& message : messages) {
+    if (message.sends && message.peer == rank_) own_sends_.push_back(&message);
+  }
+  for (const MessageRequest& message : messages) {
+    if (message.peer != rank_) {
+      add_message(message, run);
+    } else if (!message.sends) {
+      add_own_message(*own_sends_[own_receives++], message, run);
+    }
+  }
+}
+
+void Communicator::add_message(const MessageRequest& message, GroupRun& run) {
+  const auto peer = static_cast<std::size_t>(message.peer);
+  if (message.sends) {
+    SendEnd& end = send_ends_[peer];
+    if (end.link == nullptr) end.link = &links_->send_link(message.peer, Channel::kPointToPoint);
+    end.link->prepare();
+    write(run.add_message(end.turn), end.link, nullptr, message.buffer, nullptr, message,
+          end.turn.taken - 1);
+  } else {
+    RecvEnd& end = recv_ends_[peer];
+    if (end.link == nullptr) end.link = &links_->recv_link(message.peer, Channel::kPointToPoint);
+    write(run.add_message(end.turn), nullptr, end.link, nullptr, message.buffer, message,
+          end.turn.taken - 1);
+  }
+}
+
+// check() has made sure that each has its other half in the same group: together they are a copy.
+void Communicator::add_own_message(const MessageRequest& send, const MessageRequest& receive,
+                                   GroupRun& run) {
+  Turn& turn = recv_ends_[static_cast<std::size_t>(rank_)].turn;
+  MessageSpec& spec = run.add_message(turn);
+  write(spec, nullptr, nullptr, send.buffer, receive.buffer, receive, turn.taken - 1);
+  if (send.type == receive.type && send.count == receive.count) return;
+  Descriptor taken = spec.descriptor;
+  taken.kind = Collective::kRecv;
+  Descriptor sent = spec.descriptor;
+  sent.type = send.type;
+  sent.count = send.count;
+  throw_error(ErrorCode::kInvalidUsage, "ranks do not agree: rank %d runs %s, but also %s", rank_,
+              describe(taken).c_str(), describe(sent).c_str());
+}
+
+inline void Communicator::write(MessageSpec& spec, SendLink* send, RecvLink* recv,
+                                const void* input, void* output, const MessageRequest& message,
+                                std::uint64_t number) {
+  const std::size_t bytes = message.count * element_bytes(message.type);
+  spec.send = send;
+  spec.recv = recv;
+  spec.input = static_cast<const std::byte*>(input);
+  spec.output = static_cast<std::byte*>(output);
+  spec.bytes = bytes;
+  spec.slice_bytes = plans_->message_cut(bytes).slice_bytes;
+  spec.least_loan = least_loan_;
+  spec.descriptor = {.sequence = static_cast<std::uint32_t>(number),
+                     .kind = Collective::kSend,
+                     .type = message.type,
+                     .reduction = Reduction::kNone,
+                     .count = message.count};
+  spec.rank = rank_;
+  spec.peer = message.peer;
+  spec.past_caches = bytes >= least_past_caches_;
 }
 
 }  // namespace catenary

@@ -18,14 +18,21 @@ void GroupRun::add(const RunSpec& lane, const void* input, void* output, Turn& t
 
 Task::Progress GroupRun::poll() {
   if (!owner_->may_go_on()) return Progress::kNone;
-  Progress progress = poll_members();
-  if (progress == Progress::kNone && owner_->poll_transports()) progress = poll_members();
+  Progress progress = poll_runs();
+  if (progress == Progress::kNone && owner_->poll_transports()) progress = poll_runs();
   ++polls_;
   owner_->polled(progress != Progress::kNone);
   return progress;
 }
 
-Task::Progress GroupRun::poll_members() {
+Task::Progress GroupRun::poll_runs() {
+  bool moved = !open_.empty() && poll_members();
+  moved = (!open_messages_.empty() && poll_messages()) || moved;
+  if (open_.empty() && open_messages_.empty()) return Progress::kDone;
+  return moved ? Progress::kSome : Progress::kNone;
+}
+
+bool GroupRun::poll_members() {
   bool moved = false;
   bool some_are_over = false;
   for (const std::uint32_t index : open_) {
@@ -39,8 +46,26 @@ Task::Progress GroupRun::poll_members() {
     if (member.lanes == 1 || !has_open_lane(index)) ++member.turn->serving;
   }
   if (some_are_over) drop_what_is_over();
-  if (open_.empty()) return Progress::kDone;
-  return moved ? Progress::kSome : Progress::kNone;
+  return moved;
+}
+
+bool GroupRun::poll_messages() {
+  bool moved = false;
+  bool some_are_over = false;
+  for (const std::uint32_t index : open_messages_) {
+    Message& message = messages_[index];
+    if (message.turn->serving < message.ticket) continue;
+    if (message.turn->serving == message.ticket) {
+      moved = message.run.move() || moved;
+      if (!message.run.is_moved()) continue;
+      ++message.turn->serving;
+    }
+    if (message.run.try_finish()) message.over = some_are_over = true;
+  }
+  if (some_are_over) {
+    std::erase_if(open_messages_, [this](std::uint32_t index) { return messages_[index].over; });
+  }
+  return moved || some_are_over;
 }
 
 void GroupRun::drop_what_is_over() {
@@ -64,19 +89,23 @@ void GroupRun::check() {
   if (owner_->may_go_on()) owner_->check_peers(*this);
 }
 
-const ScheduleRun* GroupRun::waiting_run() const {
-  for (const std::uint32_t index : open_) {
-    const Member& member = members_[index];
-    if (!member.over && is_on_turn(member)) return &member.run;
+std::optional<GroupRun::Waiting> GroupRun::waiting() const {
+  if (const ScheduleRun* run = waiting_collective()) {
+    return Waiting{run->spec().descriptor, run->waits_for(), run->only_waits_to_be_taken()};
   }
-  return nullptr;
+  for (const std::uint32_t index : open_messages_) {
+    const Message& message = messages_[index];
+    const bool may_run = message.turn->serving >= message.ticket;
+    if (message.over || !may_run) continue;
+    return Waiting{message.run.descriptor(), message.run.peer(), message.run.is_moved()};
+  }
+  return std::nullopt;
 }
 
 const ScheduleRun* GroupRun::waiting_collective() const {
   for (const std::uint32_t index : open_) {
     const Member& member = members_[index];
-    if (member.over || !is_on_turn(member)) continue;
-    if (!is_point_to_point(member.run.spec().descriptor.kind)) return &member.run;
+    if (!member.over && is_on_turn(member)) return &member.run;
   }
   return nullptr;
 }
@@ -87,6 +116,9 @@ bool GroupRun::fail(const std::exception& error) noexcept { return owner_->run_f
 void GroupRun::recycle() noexcept {
   for (const std::uint32_t index : open_) {
     if (!members_[index].over) members_[index].run.withdraw();
+  }
+  for (const std::uint32_t index : open_messages_) {
+    if (!messages_[index].over) messages_[index].run.withdraw();
   }
   owner_->run_over(*this);
 }

@@ -4,6 +4,7 @@
 // Its runs advance side by side, so that sends and receives of a group never wait for each other's
 // order. What must keep an order has turns: collectives of a communicator go one after the other in
 // the order of issue, and so do the sends to one peer and the receives from one peer.
+// A send passes its turn on once its bytes are on their way; it is over when its buffer is free.
 //
 // Threads: poll(), check() and fail() by whoever drives the device. Owner: the stream, then the
 // communicator's pool again, which outlives it. Failure: the first throw ends all runs, and the
@@ -13,11 +14,13 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "src/base/doorbell.h"
 #include "src/device/task.h"
+#include "src/engine/message_run.h"
 #include "src/engine/schedule_run.h"
 
 namespace catenary {
@@ -46,7 +49,7 @@ class RunOwner {
   virtual bool poll_transports() = 0;
   // What rings when a peer did something; empty: nobody rings.
   virtual std::span<Doorbell* const> doorbells() = 0;
-  // A run is about to begin, its turn having come.
+  // A collective is about to begin, its turn having come.
   virtual void begins(const Descriptor& descriptor) noexcept = 0;
   // A run was polled, and got on or not.
   void polled(bool moved) noexcept { moves_ += moved ? 1 : 0; }
@@ -72,11 +75,24 @@ class GroupRun final : public Task {
     owner_ = &owner;
     open_.clear();
     count_ = 0;
+    open_messages_.clear();
+    message_count_ = 0;
   }
-  // A lane of an operation of `lanes`. They share its ticket, which is also its sequence, and are
+  // A lane of a collective of `lanes`. They share its ticket, which is also its sequence, and are
   // added one after the other.
   void add(const RunSpec& lane, const void* input, void* output, Turn& turn, std::uint64_t ticket,
            int lanes);
+  // A send, a receive, or a message to oneself, which takes its turn: the caller is to write the
+  // whole spec, as groups hold many of these.
+  MessageSpec& add_message(Turn& turn) {
+    open_messages_.push_back(static_cast<std::uint32_t>(message_count_));
+    if (message_count_ == messages_.size()) messages_.emplace_back();
+    Message& added = messages_[message_count_++];
+    added.turn = &turn;
+    added.ticket = turn.take();
+    added.over = false;
+    return added.run.begin();
+  }
 
   Progress poll() override;
   void check() override;
@@ -86,9 +102,15 @@ class GroupRun final : public Task {
 
   // How often it was polled, in this life and earlier ones.
   std::uint64_t polls() const { return polls_; }
-  // The first run that is not over and may run: what this group waits in. Null between lives.
-  const ScheduleRun* waiting_run() const;
-  // The same of collectives, of which one at a time may run in a communicator.
+  // What this group waits in: the first of its runs that is not over and may run. None between
+  // lives.
+  struct Waiting {
+    Descriptor in;
+    int on = kNobody;
+    bool only_to_be_taken = false;  // all is done, and peers only have to take what was sent
+  };
+  std::optional<Waiting> waiting() const;
+  // The collective that it waits in; one at a time may run in a communicator. Null: none.
   const ScheduleRun* waiting_collective() const;
 
  private:
@@ -99,8 +121,16 @@ class GroupRun final : public Task {
     int lanes = 1;
     bool over = false;
   };
+  struct Message {
+    MessageRun run;
+    Turn* turn = nullptr;
+    std::uint64_t ticket = 0;
+    bool over = false;
+  };
 
-  Progress poll_members();
+  Progress poll_runs();
+  bool poll_members();
+  bool poll_messages();
   void drop_what_is_over();
   bool has_open_lane(std::size_t index) const;
   bool is_on_turn(const Member& member) const { return member.turn->serving == member.ticket; }
@@ -110,6 +140,9 @@ class GroupRun final : public Task {
   std::vector<Member> members_;
   std::size_t count_ = 0;
   std::vector<std::uint32_t> open_;  // those not over, in the order in which they were added
+  std::vector<Message> messages_;    // likewise
+  std::size_t message_count_ = 0;
+  std::vector<std::uint32_t> open_messages_;
   std::uint64_t polls_ = 0;
 };
 

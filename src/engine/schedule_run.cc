@@ -38,7 +38,6 @@ void ScheduleRun::take(const RunSpec& spec) {
   element_bytes_ = element_bytes(spec.descriptor.type);
   element_shift_ = std::countr_zero(element_bytes_);
   expected_ = spec.descriptor;
-  if (expected_.kind == Collective::kRecv) expected_.kind = Collective::kSend;
   const Slicing& slicing = spec_.slicing;
   // An operation on nothing still tells its peers so.
   passes_ = std::max<std::size_t>(slicing.passes(), 1);
@@ -217,9 +216,7 @@ void ScheduleRun::send(const PlannedStep& step, bool opening, const std::optiona
 }
 
 void ScheduleRun::check_still_lent(const RecvLink& link, int peer) const {
-  if (link.still_lent()) return;
-  throw_error(ErrorCode::kRemote, "rank %d gave up %s while rank %d was reading its memory", peer,
-              describe(spec_.descriptor).c_str(), spec_.rank);
+  if (!link.still_lent()) throw withdrawn(spec_.rank, spec_.descriptor, peer);
 }
 
 void ScheduleRun::withdraw() const noexcept {
@@ -239,19 +236,12 @@ inline ByteView ScheduleRun::peek(const PlannedStep& step, RecvLink& link, int p
     return {};
   }
   if (opening) check_opening(step, message, peer);
-  const std::size_t skip = opening ? opening_bytes(bytes) : 0;
-  const std::size_t loan_at = opening ? opening_bytes(sizeof(Loan)) : 0;
-  if (bytes >= kLeastLoan && message.size() == loan_at + sizeof(Loan)) {
-    Loan loan;
-    std::memcpy(&loan, message.data() + loan_at, sizeof loan);
-    borrowed_ = true;
-    if (loan.bytes == bytes) return link.borrow(loan);
+  const Payload payload = payload_of(message, opening, bytes, link);
+  if (payload.data == nullptr) {
+    throw wrong_length(spec_.rank, spec_.descriptor, peer, message.size(), bytes);
   }
-  if (message.size() != skip + bytes) {
-    throw_error(ErrorCode::kRemote, "rank %d sent %zu bytes to rank %d where %zu belong to %s",
-                peer, message.size(), spec_.rank, skip + bytes, describe(spec_.descriptor).c_str());
-  }
-  return {message.data() + skip, bytes};
+  borrowed_ = borrowed_ || payload.lent;
+  return {payload.data, bytes};
 }
 
 // Room for a slice in the next slot of a step's send link, null while there is none.

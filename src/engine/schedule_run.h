@@ -1,5 +1,4 @@
-// ScheduleRun: one operation under way: a plan, its buffers, and a position in it. The only
-// resumable thing in the library.
+// ScheduleRun: one collective under way: a plan, its buffers, and a position in it.
 //
 // Chunks are cut into slices of at most one slot. A step holds its input slot until an output slot
 // is free, so links need at least two slots; and a chunk may span at most slots-1 slots before a
@@ -18,6 +17,7 @@
 #include "src/collective/partition.h"
 #include "src/device/task.h"
 #include "src/engine/descriptor.h"
+#include "src/engine/framing.h"
 #include "src/engine/plan.h"
 #include "src/engine/scratch_memory.h"
 #include "src/kernels/reduce.h"
@@ -55,9 +55,6 @@ struct RunSpec {
   // like no other.
   std::uint64_t stamp = 0;
 };
-
-// A message that is shorter is never a loan, so its length tells a loan from a message.
-inline constexpr std::size_t kLeastLoan = 1024;
 
 class ScheduleRun {
  public:

@@ -45,7 +45,7 @@ Made stall(int rank, const UniqueId& id, const Config& config) {
                            .count = data.size(),
                            .stream = &device.default_stream()};
   if (rank == 0) std::this_thread::sleep_for(kLate);
-  communicator->submit({&request, 1});
+  communicator->submit({.operations = {&request, 1}, .messages = {}});
   device.default_stream().synchronize();
   communicator->exchange({});
   EXPECT_FALSE(communicator->failure()) << communicator->failure()->what();

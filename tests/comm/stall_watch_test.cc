@@ -94,7 +94,9 @@ class Departure : public testing::Test {
   // The look of a thread after the news that the rank that `run` waits for has left. What it says.
   std::string look(Taker& run, bool shares_memory = true) {
     try {
-      watch_.check_left(run.group(), true, owner_->moves(), shares_memory, now_ns_);
+      const GroupRun& group = run.group();
+      watch_.check_left(group, group.waiting().value(), true, owner_->moves(), shares_memory,
+                        now_ns_);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kRemote);
       return error.what();

@@ -7,52 +7,10 @@
 
 #include "src/base/error.h"
 #include "src/engine/group_run.h"
+#include "tests/engine/fake_links.h"
 
 namespace catenary {
 namespace {
-
-constexpr std::size_t kCount = 4096;
-
-struct FakeSend final : SendLink {
-  ByteSpan try_acquire(std::size_t bytes) override {
-    slot.resize(bytes);
-    return slot;
-  }
-  void commit(std::size_t bytes) override { committed = bytes; }
-  bool try_flush() override { return !lent; }
-  std::optional<Loan> try_lend(ByteView memory) override {
-    lent = memory.data();
-    return Loan{7, memory.size()};
-  }
-  void withdraw() noexcept override { withdrawn = true; }
-
-  Bytes slot;
-  std::size_t committed = 0;
-  const std::byte* lent = nullptr;
-  bool withdrawn = false;
-};
-
-struct FakeRecv final : RecvLink {
-  ByteView try_peek() override { return message; }
-  void release() override { released = true; }
-  ByteView borrow(const Loan&) override { return memory; }
-  bool still_lent() const override { return !withdrawn; }
-
-  Bytes message;
-  Bytes memory = Bytes(kCount, std::byte{3});
-  bool withdrawn = false;
-  bool released = false;
-};
-
-struct FakeOwner final : RunOwner {
-  bool may_go_on_in_trouble() override { return true; }
-  void check_peers(const GroupRun&) override {}
-  bool poll_transports() override { return false; }
-  std::span<Doorbell* const> doorbells() override { return {}; }
-  void begins(const Descriptor&) noexcept override {}
-  bool run_failed(const std::exception&) noexcept override { return true; }
-  void run_over(GroupRun&) noexcept override {}
-};
 
 Descriptor bytes_of(Collective kind) {
   Descriptor descriptor;
@@ -83,7 +41,7 @@ struct Fixture : testing::Test {
   void plan_recv() {
     plan.steps = {
         {.recv = &recv, .dst = output(0), .extent = output(0), .recv_from = 1, .opens_recv = true}};
-    const Descriptor theirs = bytes_of(Collective::kSend);
+    const Descriptor theirs = bytes_of(Collective::kBroadcast);
     const Loan loan{0, kCount};
     recv.message.resize(sizeof theirs + sizeof loan);
     std::memcpy(recv.message.data(), &theirs, sizeof theirs);
@@ -100,7 +58,7 @@ using Loans = Fixture;
 
 TEST_F(Loans, are_given_instead_of_bytes_and_waited_for) {
   plan_send();
-  ScheduleRun run(spec_of(Collective::kSend));
+  ScheduleRun run(spec_of(Collective::kBroadcast));
   EXPECT_EQ(run.advance(), Task::Progress::kSome);
   EXPECT_EQ(send.lent, given.data());
   EXPECT_EQ(send.committed, sizeof(Descriptor) + sizeof(Loan));
@@ -112,7 +70,7 @@ TEST_F(Loans, are_given_instead_of_bytes_and_waited_for) {
 
 TEST_F(Loans, are_not_given_of_little_or_where_input_is_written_over) {
   plan_send(/*in_place=*/false);
-  RunSpec spec = spec_of(Collective::kSend);
+  RunSpec spec = spec_of(Collective::kBroadcast);
   spec.in_place = true;
   EXPECT_EQ(ScheduleRun(spec).advance(), Task::Progress::kDone);
   spec.in_place = false;
@@ -123,7 +81,7 @@ TEST_F(Loans, are_not_given_of_little_or_where_input_is_written_over) {
 
 TEST_F(Loans, are_read_where_they_lie) {
   plan_recv();
-  EXPECT_EQ(ScheduleRun(spec_of(Collective::kRecv)).advance(), Task::Progress::kDone);
+  EXPECT_EQ(ScheduleRun(spec_of(Collective::kBroadcast)).advance(), Task::Progress::kDone);
   EXPECT_EQ(taken, recv.memory);
   EXPECT_TRUE(recv.released);
 }
@@ -132,7 +90,7 @@ TEST_F(Loans, that_were_withdrawn_end_the_operation) {
   plan_recv();
   recv.withdrawn = true;
   try {
-    ScheduleRun(spec_of(Collective::kRecv)).advance();
+    ScheduleRun(spec_of(Collective::kBroadcast)).advance();
     FAIL() << "what may be torn was taken";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kRemote);
@@ -144,7 +102,7 @@ TEST_F(Loans, of_the_wrong_length_are_refused) {
   plan_recv();
   const Loan loan{0, kCount - 1};
   std::memcpy(recv.message.data() + sizeof(Descriptor), &loan, sizeof loan);
-  EXPECT_THROW(ScheduleRun(spec_of(Collective::kRecv)).advance(), Error);
+  EXPECT_THROW(ScheduleRun(spec_of(Collective::kBroadcast)).advance(), Error);
 }
 
 TEST_F(Loans, are_withdrawn_when_an_operation_is_given_up) {
@@ -153,7 +111,7 @@ TEST_F(Loans, are_withdrawn_when_an_operation_is_given_up) {
   GroupRun group;
   FakeOwner owner;
   group.begin(owner);
-  const RunSpec spec = spec_of(Collective::kSend);
+  const RunSpec spec = spec_of(Collective::kBroadcast);
   group.add(spec, spec.input, spec.output, turn, turn.take(), 1);
   EXPECT_EQ(group.poll(), Task::Progress::kSome);
   EXPECT_FALSE(send.withdrawn);

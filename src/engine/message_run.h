@@ -1,0 +1,69 @@
+// MessageRun: one send or receive under way, or a message of a rank to itself.
+//
+// As a schedule it is a single step on a single chunk, which leaves of a ScheduleRun nothing but a
+// number of bytes. Groups hold many of these, so each is kept small.
+//
+// Threads: move() by whoever drives the device. Waiting: none. Failure: move() throws Error,
+// kInvalidUsage when the peer's operation does not match; the run is then over.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "src/engine/descriptor.h"
+#include "src/transport/transport.h"
+
+namespace catenary {
+
+// All that a run needs. A send has a send link, a receive has a receive link, and a
+// message to oneself has none.
+struct MessageSpec {
+  SendLink* send = nullptr;
+  RecvLink* recv = nullptr;
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  std::size_t bytes = 0;
+  std::size_t slice_bytes = 0;  // the most that one message of a link carries
+  std::size_t least_loan = SIZE_MAX;
+  Descriptor descriptor;  // as its opening has it: both ends call it a send
+  int rank = 0;
+  int peer = 0;
+  bool past_caches = false;  // the bytes are more than caches hold: output is written past them
+};
+
+class MessageRun {
+ public:
+  // Begins a new life, once the caller has written the spec.
+  MessageSpec& begin() {
+    moved_ = 0;
+    opened_ = false;
+    return spec_;
+  }
+
+  // Moves what can be moved now. False: that was nothing.
+  bool move();
+  // Whether all was moved. The next message between the two ranks may begin.
+  bool is_moved() const { return opened_ && moved_ == spec_.bytes; }
+  // Of what was moved: whether the buffers belong to the caller again.
+  bool try_finish() const { return spec_.send == nullptr || spec_.send->try_flush(); }
+  // It is given up: what is lent may change from now on.
+  void withdraw() const noexcept {
+    if (opened_ && spec_.send != nullptr) spec_.send->withdraw();
+  }
+
+  int peer() const { return spec_.peer; }
+  // What this rank calls it.
+  Descriptor descriptor() const;
+
+ private:
+  bool send_slice(std::size_t bytes);
+  bool receive_slice(std::size_t bytes);
+  void copy_own();
+  void keep(const std::byte* data, std::size_t bytes);
+
+  MessageSpec spec_;
+  std::size_t moved_ = 0;
+  bool opened_ = false;
+};
+
+}  // namespace catenary

@@ -1,0 +1,63 @@
+// Links and a communicator that do what a test says, and tell what was done to them.
+#pragma once
+
+#include <exception>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "src/engine/group_run.h"
+
+namespace catenary {
+
+inline constexpr std::size_t kCount = 4096;
+
+struct FakeSend final : SendLink {
+  ByteSpan try_acquire(std::size_t bytes) override {
+    slot.resize(bytes);
+    return slot;
+  }
+  void commit(std::size_t bytes) override { committed = bytes; }
+  bool try_flush() override { return !lent; }
+  std::optional<Loan> try_lend(ByteView memory) override {
+    lent = memory.data();
+    return Loan{7, memory.size()};
+  }
+  void withdraw() noexcept override { withdrawn = true; }
+
+  Bytes slot;
+  std::size_t committed = 0;
+  const std::byte* lent = nullptr;
+  bool withdrawn = false;
+};
+
+struct FakeRecv final : RecvLink {
+  ByteView try_peek() override { return message; }
+  void release() override {
+    released = true;
+    message = {};
+    if (later.empty()) return;
+    message = later.front();
+    later.erase(later.begin());
+  }
+  ByteView borrow(const Loan&) override { return memory; }
+  bool still_lent() const override { return !withdrawn; }
+
+  Bytes message;
+  std::vector<Bytes> later;  // what comes once the message is released
+  Bytes memory = Bytes(kCount, std::byte{3});
+  bool withdrawn = false;
+  bool released = false;
+};
+
+struct FakeOwner final : RunOwner {
+  bool may_go_on_in_trouble() override { return true; }
+  void check_peers(const GroupRun&) override {}
+  bool poll_transports() override { return false; }
+  std::span<Doorbell* const> doorbells() override { return {}; }
+  void begins(const Descriptor&) noexcept override {}
+  bool run_failed(const std::exception&) noexcept override { return true; }
+  void run_over(GroupRun&) noexcept override {}
+};
+
+}  // namespace catenary

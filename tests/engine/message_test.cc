@@ -1,0 +1,174 @@
+// Sends and receives: what goes over their links, whose turn it is, and what does not belong.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "src/base/error.h"
+#include "src/engine/framing.h"
+#include "src/engine/group_run.h"
+#include "tests/engine/fake_links.h"
+
+namespace catenary {
+namespace {
+
+using Progress = Task::Progress;
+
+struct Messages : testing::Test {
+  Messages() { group.begin(owner); }
+
+  Descriptor opening(std::uint64_t number = 0) const {
+    Descriptor descriptor;
+    descriptor.sequence = static_cast<std::uint32_t>(number);
+    descriptor.kind = Collective::kSend;
+    descriptor.reduction = Reduction::kNone;
+    descriptor.count = kCount;
+    return descriptor;
+  }
+  MessageSpec& add(Turn& turn) {
+    MessageSpec& spec = group.add_message(turn);
+    spec = {.bytes = kCount, .slice_bytes = 65536, .descriptor = opening(turn.taken - 1)};
+    spec.peer = 1;
+    return spec;
+  }
+  void add_send(std::size_t least_loan = SIZE_MAX) {
+    MessageSpec& spec = add(sends);
+    spec.send = &send;
+    spec.input = given.data();
+    spec.least_loan = least_loan;
+  }
+  void add_recv() {
+    MessageSpec& spec = add(receives);
+    spec.recv = &recv;
+    spec.output = taken.data();
+  }
+  void let_come(const Descriptor& descriptor, const void* payload, std::size_t bytes) {
+    const std::size_t skip = opening_bytes(bytes);
+    recv.message.resize(skip + bytes);
+    std::memcpy(recv.message.data(), &descriptor, sizeof descriptor);
+    std::memcpy(recv.message.data() + skip, payload, bytes);
+  }
+  void let_come(const Loan& loan) { let_come(opening(), &loan, sizeof loan); }
+
+  FakeOwner owner;
+  FakeSend send;
+  FakeRecv recv;
+  Turn sends;
+  Turn receives;
+  Bytes given = Bytes(kCount, std::byte{1});
+  Bytes taken = Bytes(kCount, std::byte{2});
+  GroupRun group;
+};
+
+TEST_F(Messages, are_sent_with_an_opening) {
+  add_send();
+  EXPECT_EQ(group.poll(), Progress::kDone);
+  ASSERT_EQ(send.committed, kPaddedDescriptorBytes + kCount);
+  EXPECT_EQ(std::memcmp(send.slot.data(), "\0\0\0\0", 4), 0);
+  EXPECT_EQ(std::memcmp(send.slot.data() + kPaddedDescriptorBytes, given.data(), kCount), 0);
+}
+
+TEST_F(Messages, are_received) {
+  add_recv();
+  EXPECT_EQ(group.poll(), Progress::kNone);
+  EXPECT_EQ(group.waiting()->on, 1);
+  EXPECT_EQ(group.waiting()->in.kind, Collective::kRecv);
+  let_come(opening(), given.data(), kCount);
+  EXPECT_EQ(group.poll(), Progress::kDone);
+  EXPECT_EQ(taken, given);
+  EXPECT_TRUE(recv.released);
+  EXPECT_TRUE(receives.idle());
+}
+
+TEST_F(Messages, of_another_number_or_length_are_refused) {
+  add_recv();
+  let_come(opening(7), given.data(), kCount);
+  EXPECT_THROW(group.poll(), Error);
+  let_come(opening(), given.data(), kCount - 1);
+  EXPECT_THROW(group.poll(), Error);
+  recv.message.resize(3);
+  EXPECT_THROW(group.poll(), Error);
+  EXPECT_FALSE(recv.released);
+}
+
+TEST_F(Messages, of_more_than_a_slice_come_in_slices) {
+  MessageSpec& spec = add(receives);
+  spec.recv = &recv;
+  spec.output = taken.data();
+  spec.slice_bytes = kCount / 4;
+  let_come(opening(), given.data(), kCount / 4);
+  EXPECT_EQ(group.poll(), Progress::kSome);
+  recv.message.assign(given.begin(), given.begin() + kCount / 4);
+  recv.later = {recv.message, recv.message};
+  EXPECT_EQ(group.poll(), Progress::kDone);
+  EXPECT_EQ(taken, given);
+}
+
+TEST_F(Messages, to_oneself_are_copied) {
+  MessageSpec& spec = add(receives);
+  spec.input = given.data();
+  spec.output = taken.data();
+  EXPECT_EQ(group.poll(), Progress::kDone);
+  EXPECT_EQ(taken, given);
+}
+
+TEST_F(Messages, wait_for_their_turn_in_another_group) {
+  GroupRun earlier;
+  earlier.begin(owner);
+  Turn& turn = receives;
+  earlier.add_message(turn) = {.recv = &recv,
+                               .output = taken.data(),
+                               .bytes = kCount,
+                               .slice_bytes = 65536,
+                               .descriptor = opening(),
+                               .peer = 1};
+  add_recv();
+  let_come(opening(1), given.data(), kCount);
+  EXPECT_EQ(group.poll(), Progress::kNone) << "it took what was before its turn";
+  EXPECT_FALSE(group.waiting());
+}
+
+TEST_F(Messages, that_are_lent_let_the_next_go_before_they_are_taken) {
+  add_send(kLeastLoan);
+  add_send();
+  EXPECT_EQ(group.poll(), Progress::kSome);
+  EXPECT_EQ(send.lent, given.data());
+  EXPECT_EQ(send.committed, kPaddedDescriptorBytes + kCount) << "the second one has not gone";
+  EXPECT_TRUE(sends.idle());
+  EXPECT_TRUE(group.waiting()->only_to_be_taken);
+  EXPECT_EQ(group.poll(), Progress::kNone) << "the buffer is not free yet";
+  send.lent = nullptr;
+  EXPECT_EQ(group.poll(), Progress::kDone);
+}
+
+TEST_F(Messages, that_are_lent_are_read_where_they_lie) {
+  add_recv();
+  let_come(Loan{0, kCount});
+  EXPECT_EQ(group.poll(), Progress::kDone);
+  EXPECT_EQ(taken, recv.memory);
+}
+
+TEST_F(Messages, that_were_withdrawn_are_not_taken) {
+  add_recv();
+  let_come(Loan{0, kCount});
+  recv.withdrawn = true;
+  EXPECT_THROW(group.poll(), Error);
+  EXPECT_FALSE(recv.released);
+}
+
+TEST_F(Messages, that_are_lent_in_the_wrong_length_are_refused) {
+  add_recv();
+  let_come(Loan{0, kCount - 1});
+  EXPECT_THROW(group.poll(), Error);
+}
+
+TEST_F(Messages, are_withdrawn_when_the_group_is_given_up) {
+  add_send(kLeastLoan);
+  EXPECT_EQ(group.poll(), Progress::kSome);
+  EXPECT_FALSE(send.withdrawn);
+  group.recycle();
+  EXPECT_TRUE(send.withdrawn);
+}
+
+}  // namespace
+}  // namespace catenary
