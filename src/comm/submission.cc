@@ -9,9 +9,11 @@ namespace {
 
 std::vector<Stream*> streams_beside(const Stream& main, const Requests& requests) {
   std::vector<Stream*> others;
+  const Stream* last = &main;
   requests.for_each_stream([&](Stream& stream) {
-    if (&stream == &main) return;
-    if (std::find(others.begin(), others.end(), &stream) != others.end()) return;
+    if (&stream == last) return;
+    last = &stream;
+    if (&stream == &main || std::ranges::find(others, &stream) != others.end()) return;
     others.push_back(&stream);
   });
   return others;
