@@ -20,6 +20,14 @@ install(FILES include/nccl.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY include/catenary include/cuda_compat DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h")
 
+# A directory that builds may take for an installation of CUDA: see src/cuda.
+set(catenary_cuda_dir ${CMAKE_INSTALL_LIBDIR}/catenary/cuda)
+install(TARGETS cudart cuda LIBRARY DESTINATION ${catenary_cuda_dir}/lib64)
+file(RELATIVE_PATH catenary_cuda_to_include ${CMAKE_INSTALL_PREFIX}/${catenary_cuda_dir}
+  ${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/cuda_compat)
+install(CODE "file(CREATE_LINK ${catenary_cuda_to_include}
+  \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${catenary_cuda_dir}/include\" SYMBOLIC)")
+
 set(catenary_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/catenary)
 install(EXPORT catenary_targets FILE catenary-targets.cmake NAMESPACE catenary::
   DESTINATION ${catenary_package_dir})

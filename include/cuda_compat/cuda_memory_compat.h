@@ -2,22 +2,24 @@
 #ifndef CATENARY_CUDA_COMPAT_CUDA_MEMORY_COMPAT_H_
 #define CATENARY_CUDA_COMPAT_CUDA_MEMORY_COMPAT_H_
 
-static inline cudaError_t cudaMalloc(void** memory, size_t bytes) {
+CATENARY_CUDART_CALL cudaError_t cudaMalloc(void** memory, size_t bytes) {
   return catenaryToCuda(catMalloc(memory, bytes));
 }
-static inline cudaError_t cudaFree(void* memory) { return catenaryToCuda(catFree(memory)); }
+CATENARY_CUDART_CALL cudaError_t cudaFree(void* memory) { return catenaryToCuda(catFree(memory)); }
 /* In CUDA's terms all memory here is pinned, mapped and portable. */
-static inline cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned int flags) {
+CATENARY_CUDART_CALL cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned int flags) {
   if (flags > 0x7) return catenaryFail(cudaErrorInvalidValue);
   return catenaryToCuda(catMallocHost(memory, bytes));
 }
 #ifndef __cplusplus
-static inline cudaError_t cudaMallocHost(void** memory, size_t bytes) {
+CATENARY_CUDART_CALL cudaError_t cudaMallocHost(void** memory, size_t bytes) {
   return catenaryToCuda(catMallocHost(memory, bytes));
 }
 #endif
-static inline cudaError_t cudaFreeHost(void* memory) { return catenaryToCuda(catFreeHost(memory)); }
-static inline cudaError_t cudaMallocManaged(
+CATENARY_CUDART_CALL cudaError_t cudaFreeHost(void* memory) {
+  return catenaryToCuda(catFreeHost(memory));
+}
+CATENARY_CUDART_CALL cudaError_t cudaMallocManaged(
     void** memory, size_t bytes, unsigned int flags CATENARY_DEFAULT(cudaMemAttachGlobal)) {
   if (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost) {
     return catenaryFail(cudaErrorInvalidValue);
@@ -26,32 +28,32 @@ static inline cudaError_t cudaMallocManaged(
 }
 /* Allocated at once, and freed when the device is idle: earlier than the one, later than the other
  * that a program may count on. */
-static inline cudaError_t cudaMallocAsync(void** memory, size_t bytes, cudaStream_t stream) {
+CATENARY_CUDART_CALL cudaError_t cudaMallocAsync(void** memory, size_t bytes, cudaStream_t stream) {
   (void)stream;
   return cudaMalloc(memory, bytes);
 }
-static inline cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
+CATENARY_CUDART_CALL cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
   (void)stream;
   return cudaFree(memory);
 }
 
 /* The program's own memory needs no registration. */
-static inline cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned int flags) {
+CATENARY_CUDART_CALL cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned int flags) {
   (void)flags;
   return memory != NULL && bytes != 0 ? cudaSuccess : catenaryFail(cudaErrorInvalidValue);
 }
-static inline cudaError_t cudaHostUnregister(void* memory) {
+CATENARY_CUDART_CALL cudaError_t cudaHostUnregister(void* memory) {
   return memory != NULL ? cudaSuccess : catenaryFail(cudaErrorInvalidValue);
 }
-static inline cudaError_t cudaHostGetDevicePointer(void** device_pointer, void* memory,
-                                                   unsigned int flags) {
+CATENARY_CUDART_CALL cudaError_t cudaHostGetDevicePointer(void** device_pointer, void* memory,
+                                                          unsigned int flags) {
   if (device_pointer == NULL || flags != 0) return catenaryFail(cudaErrorInvalidValue);
   *device_pointer = memory;
   return cudaSuccess;
 }
 
-static inline cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* attributes,
-                                                   const void* pointer) {
+CATENARY_CUDART_CALL cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* attributes,
+                                                          const void* pointer) {
   catPointerAttributes known;
   const cudaError_t error = catenaryToCuda(catPointerGetAttributes(&known, pointer));
   if (error != cudaSuccess) return error;
@@ -63,47 +65,47 @@ static inline cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes*
   return cudaSuccess;
 }
 
-static inline cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
+CATENARY_CUDART_CALL cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   return catenaryToCuda(catMemGetInfo(free_bytes, total_bytes));
 }
 
 static inline int catenaryKnownKind(enum cudaMemcpyKind kind) {
   return (unsigned int)kind <= (unsigned int)cudaMemcpyDefault;
 }
-static inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes,
-                                     enum cudaMemcpyKind kind) {
+CATENARY_CUDART_CALL cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes,
+                                            enum cudaMemcpyKind kind) {
   if (!catenaryKnownKind(kind)) return catenaryFail(cudaErrorInvalidMemcpyDirection);
   return catenaryToCuda(catMemcpy(to, from, bytes));
 }
-static inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes,
-                                          enum cudaMemcpyKind kind,
-                                          cudaStream_t stream CATENARY_DEFAULT(0)) {
+CATENARY_CUDART_CALL cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes,
+                                                 enum cudaMemcpyKind kind,
+                                                 cudaStream_t stream CATENARY_DEFAULT(0)) {
   if (!catenaryKnownKind(kind)) return catenaryFail(cudaErrorInvalidMemcpyDirection);
   return catenaryToCuda(catMemcpyAsync(to, from, bytes, stream));
 }
-static inline cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device,
-                                         size_t bytes) {
+CATENARY_CUDART_CALL cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from,
+                                                int from_device, size_t bytes) {
   (void)to_device;
   (void)from_device;
   return catenaryToCuda(catMemcpy(to, from, bytes));
 }
-static inline cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from,
-                                              int from_device, size_t bytes,
-                                              cudaStream_t stream CATENARY_DEFAULT(0)) {
+CATENARY_CUDART_CALL cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from,
+                                                     int from_device, size_t bytes,
+                                                     cudaStream_t stream CATENARY_DEFAULT(0)) {
   (void)to_device;
   (void)from_device;
   return catenaryToCuda(catMemcpyAsync(to, from, bytes, stream));
 }
-static inline cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
+CATENARY_CUDART_CALL cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
   return catenaryToCuda(catMemset(memory, value, bytes));
 }
-static inline cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes,
-                                          cudaStream_t stream CATENARY_DEFAULT(0)) {
+CATENARY_CUDART_CALL cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes,
+                                                 cudaStream_t stream CATENARY_DEFAULT(0)) {
   return catenaryToCuda(catMemsetAsync(memory, value, bytes, stream));
 }
 /* A hint, and the memory is where it should be. */
-static inline cudaError_t cudaMemPrefetchAsync(const void* memory, size_t bytes, int device,
-                                               cudaStream_t stream CATENARY_DEFAULT(0)) {
+CATENARY_CUDART_CALL cudaError_t cudaMemPrefetchAsync(const void* memory, size_t bytes, int device,
+                                                      cudaStream_t stream CATENARY_DEFAULT(0)) {
   (void)bytes;
   (void)device;
   (void)stream;

@@ -18,6 +18,11 @@
 
 #define CUDART_VERSION 12020
 
+/* The library for programs that link with -lcudart makes symbols of these calls. */
+#ifndef CATENARY_CUDART_CALL
+#define CATENARY_CUDART_CALL static inline
+#endif
+
 /* ---- Errors. ---- */
 
 static inline cudaError_t catenaryToCuda(catError_t error) { return (cudaError_t)error; }
@@ -26,13 +31,17 @@ static inline cudaError_t catenaryFail(cudaError_t error) {
   return catenaryToCuda(catSetLastError((catError_t)error));
 }
 
-static inline cudaError_t cudaGetLastError(void) { return catenaryToCuda(catGetLastError()); }
-static inline cudaError_t cudaPeekAtLastError(void) { return catenaryToCuda(catPeekAtLastError()); }
-static inline const char* cudaGetErrorString(cudaError_t error) {
+CATENARY_CUDART_CALL cudaError_t cudaGetLastError(void) {
+  return catenaryToCuda(catGetLastError());
+}
+CATENARY_CUDART_CALL cudaError_t cudaPeekAtLastError(void) {
+  return catenaryToCuda(catPeekAtLastError());
+}
+CATENARY_CUDART_CALL const char* cudaGetErrorString(cudaError_t error) {
   return error == cudaErrorInvalidMemcpyDirection ? "invalid copy direction for memcpy"
                                                   : catGetErrorString((catError_t)error);
 }
-static inline const char* cudaGetErrorName(cudaError_t error) {
+CATENARY_CUDART_CALL const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
     case cudaSuccess: return "cudaSuccess";
     case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
@@ -53,38 +62,40 @@ static inline const char* cudaGetErrorName(cudaError_t error) {
 
 /* ---- Versions. ---- */
 
-static inline cudaError_t cudaRuntimeGetVersion(int* version) {
+CATENARY_CUDART_CALL cudaError_t cudaRuntimeGetVersion(int* version) {
   if (version == NULL) return catenaryFail(cudaErrorInvalidValue);
   *version = CUDART_VERSION;
   return cudaSuccess;
 }
-static inline cudaError_t cudaDriverGetVersion(int* version) {
+CATENARY_CUDART_CALL cudaError_t cudaDriverGetVersion(int* version) {
   return cudaRuntimeGetVersion(version);
 }
 
 /* ---- Devices. ---- */
 
-static inline cudaError_t cudaGetDeviceCount(int* count) {
+CATENARY_CUDART_CALL cudaError_t cudaGetDeviceCount(int* count) {
   return catenaryToCuda(catGetDeviceCount(count));
 }
-static inline cudaError_t cudaSetDevice(int device) { return catenaryToCuda(catSetDevice(device)); }
-static inline cudaError_t cudaGetDevice(int* device) {
+CATENARY_CUDART_CALL cudaError_t cudaSetDevice(int device) {
+  return catenaryToCuda(catSetDevice(device));
+}
+CATENARY_CUDART_CALL cudaError_t cudaGetDevice(int* device) {
   return catenaryToCuda(catGetDevice(device));
 }
 /* Flags choose how to wait; the library sees to that itself. */
-static inline cudaError_t cudaSetDeviceFlags(unsigned int flags) {
+CATENARY_CUDART_CALL cudaError_t cudaSetDeviceFlags(unsigned int flags) {
   return flags <= 0x1f ? cudaSuccess : catenaryFail(cudaErrorInvalidValue);
 }
-static inline cudaError_t cudaDeviceSynchronize(void) {
+CATENARY_CUDART_CALL cudaError_t cudaDeviceSynchronize(void) {
   return catenaryToCuda(catDeviceSynchronize());
 }
-static inline cudaError_t cudaDeviceReset(void) { return catenaryToCuda(catDeviceReset()); }
+CATENARY_CUDART_CALL cudaError_t cudaDeviceReset(void) { return catenaryToCuda(catDeviceReset()); }
 
 /* 9.0, so that programs which ask before they use bf16 and fp8 do use them. */
 #define CATENARY_COMPUTE_CAPABILITY_MAJOR 9
 #define CATENARY_COMPUTE_CAPABILITY_MINOR 0
 
-static inline cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* prop, int device) {
+CATENARY_CUDART_CALL cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* prop, int device) {
   catDeviceProperties known;
   const cudaError_t error = catenaryToCuda(catGetDeviceProperties(&known, device));
   if (error != cudaSuccess) return error;
@@ -111,7 +122,8 @@ static inline cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* prop, i
   return cudaSuccess;
 }
 
-static inline cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attr, int device) {
+CATENARY_CUDART_CALL cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attr,
+                                                        int device) {
   struct cudaDeviceProp prop;
   const cudaError_t error = cudaGetDeviceProperties(&prop, device);
   if (error != cudaSuccess) return error;
@@ -142,7 +154,7 @@ static inline cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr
   return cudaSuccess;
 }
 
-static inline cudaError_t cudaDeviceGetPCIBusId(char* id, int capacity, int device) {
+CATENARY_CUDART_CALL cudaError_t cudaDeviceGetPCIBusId(char* id, int capacity, int device) {
   catDeviceProperties known;
   const cudaError_t error = catenaryToCuda(catGetDeviceProperties(&known, device));
   if (error != cudaSuccess) return error;
@@ -152,7 +164,7 @@ static inline cudaError_t cudaDeviceGetPCIBusId(char* id, int capacity, int devi
   return cudaSuccess;
 }
 
-static inline cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* id) {
+CATENARY_CUDART_CALL cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* id) {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess) return error;
@@ -168,18 +180,18 @@ static inline cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* id) {
 }
 
 /* All devices of a process share its memory. */
-static inline cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+CATENARY_CUDART_CALL cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   if (can == NULL) return catenaryFail(cudaErrorInvalidValue);
   *can = device != peer;
   return cudaSuccess;
 }
-static inline cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
+CATENARY_CUDART_CALL cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
   return peer >= 0 && flags == 0 ? cudaSuccess : catenaryFail(cudaErrorInvalidValue);
 }
-static inline cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+CATENARY_CUDART_CALL cudaError_t cudaDeviceDisablePeerAccess(int peer) {
   return peer >= 0 ? cudaSuccess : catenaryFail(cudaErrorInvalidDevice);
 }
-static inline cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+CATENARY_CUDART_CALL cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   if (least != NULL) *least = 0;
   if (greatest != NULL) *greatest = 0;
   return cudaSuccess;
@@ -187,37 +199,39 @@ static inline cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* grea
 
 /* ---- Streams. ---- */
 
-static inline cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+CATENARY_CUDART_CALL cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   return catenaryToCuda(catStreamCreate(stream));
 }
-static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
+CATENARY_CUDART_CALL cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream,
+                                                           unsigned int flags) {
   return catenaryToCuda(catStreamCreateWithFlags(stream, flags));
 }
 /* There is one priority, see cudaDeviceGetStreamPriorityRange; CUDA clamps others too. */
-static inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags,
-                                                       int priority) {
+CATENARY_CUDART_CALL cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream,
+                                                              unsigned int flags, int priority) {
   (void)priority;
   return cudaStreamCreateWithFlags(stream, flags);
 }
-static inline cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+CATENARY_CUDART_CALL cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
   unsigned int flags = 0;
   if (priority == NULL) return catenaryFail(cudaErrorInvalidValue);
   *priority = 0;
   return catenaryToCuda(catStreamGetFlags(stream, &flags));
 }
-static inline cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int* flags) {
+CATENARY_CUDART_CALL cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int* flags) {
   return catenaryToCuda(catStreamGetFlags(stream, flags));
 }
-static inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+CATENARY_CUDART_CALL cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return catenaryToCuda(catStreamDestroy(stream));
 }
-static inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+CATENARY_CUDART_CALL cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return catenaryToCuda(catStreamSynchronize(stream));
 }
-static inline cudaError_t cudaStreamQuery(cudaStream_t stream) {
+CATENARY_CUDART_CALL cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return catenaryToCuda(catStreamQuery(stream));
 }
-static inline cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* userData) {
+CATENARY_CUDART_CALL cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn,
+                                                    void* userData) {
   return catenaryToCuda(catLaunchHostFunc(stream, fn, userData));
 }
 
@@ -231,8 +245,9 @@ static inline void catenaryRunCallback(void* data) {
   free(data);
   call.callback(call.stream, cudaSuccess, call.user_data);
 }
-static inline cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
-                                                void* userData, unsigned int flags) {
+CATENARY_CUDART_CALL cudaError_t cudaStreamAddCallback(cudaStream_t stream,
+                                                       cudaStreamCallback_t callback,
+                                                       void* userData, unsigned int flags) {
   catenaryCallback* call;
   cudaError_t error;
   if (callback == NULL || flags != 0) return catenaryFail(cudaErrorInvalidValue);
@@ -248,23 +263,24 @@ static inline cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamC
 
 /* ---- Events. ---- */
 
-static inline cudaError_t cudaEventCreate(cudaEvent_t* event) {
+CATENARY_CUDART_CALL cudaError_t cudaEventCreate(cudaEvent_t* event) {
   return catenaryToCuda(catEventCreate(event));
 }
-static inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
+CATENARY_CUDART_CALL cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
   if ((flags & cudaEventInterprocess) != 0) return catenaryFail(cudaErrorNotSupported);
   return catenaryToCuda(catEventCreateWithFlags(event, flags));
 }
-static inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
+CATENARY_CUDART_CALL cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return catenaryToCuda(catEventDestroy(event));
 }
-static inline cudaError_t cudaEventQuery(cudaEvent_t event) {
+CATENARY_CUDART_CALL cudaError_t cudaEventQuery(cudaEvent_t event) {
   return catenaryToCuda(catEventQuery(event));
 }
-static inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+CATENARY_CUDART_CALL cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return catenaryToCuda(catEventSynchronize(event));
 }
-static inline cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
+CATENARY_CUDART_CALL cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start,
+                                                      cudaEvent_t end) {
   return catenaryToCuda(catEventElapsedTime(ms, start, end));
 }
 
@@ -276,18 +292,18 @@ static inline cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cud
 #define CATENARY_DEFAULT(value)
 #endif
 
-static inline cudaError_t cudaEventRecord(cudaEvent_t event,
-                                          cudaStream_t stream CATENARY_DEFAULT(0)) {
+CATENARY_CUDART_CALL cudaError_t cudaEventRecord(cudaEvent_t event,
+                                                 cudaStream_t stream CATENARY_DEFAULT(0)) {
   return catenaryToCuda(catEventRecord(event, stream));
 }
-static inline cudaError_t cudaEventRecordWithFlags(cudaEvent_t event,
-                                                   cudaStream_t stream CATENARY_DEFAULT(0),
-                                                   unsigned int flags CATENARY_DEFAULT(0)) {
+CATENARY_CUDART_CALL cudaError_t cudaEventRecordWithFlags(cudaEvent_t event,
+                                                          cudaStream_t stream CATENARY_DEFAULT(0),
+                                                          unsigned int flags CATENARY_DEFAULT(0)) {
   if (flags != cudaEventRecordDefault) return catenaryFail(cudaErrorNotSupported);
   return cudaEventRecord(event, stream);
 }
-static inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
-                                              unsigned int flags CATENARY_DEFAULT(0)) {
+CATENARY_CUDART_CALL cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
+                                                     unsigned int flags CATENARY_DEFAULT(0)) {
   return catenaryToCuda(catStreamWaitEvent(stream, event, flags));
 }
 

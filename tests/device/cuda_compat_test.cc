@@ -228,4 +228,46 @@ TEST(Fp8, converts_every_value_and_saturates) {
   EXPECT_EQ(static_cast<float>(__nv_fp8_e4m3(19.f)), 20.f);
 }
 
+TEST(CudaCompat, has_a_context_for_each_device) {
+  ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+  CUcontext context = nullptr;
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+  EXPECT_NE(context, nullptr);
+  EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+  CUcontext current = nullptr;
+  CUdevice device = -1;
+  EXPECT_EQ(cuCtxGetCurrent(&current), CUDA_SUCCESS);
+  EXPECT_EQ(current, context);
+  EXPECT_EQ(cuCtxGetDevice(&device), CUDA_SUCCESS);
+  EXPECT_EQ(device, 0);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
+
+  EXPECT_EQ(cuCtxSetCurrent(nullptr), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(cuCtxSetCurrent(reinterpret_cast<CUcontext>(&device)), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_NE(cuDevicePrimaryCtxRetain(&context, 1 << 30), CUDA_SUCCESS);
+  EXPECT_EQ(cuDevicePrimaryCtxRetain(nullptr, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST(CudaCompat, tells_of_pointers_through_the_driver_interface) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  const auto pointer = reinterpret_cast<CUdeviceptr>(memory);
+  unsigned int type = 0;
+  int device = -1;
+  EXPECT_EQ(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer), CUDA_SUCCESS);
+  EXPECT_EQ(type, CU_MEMORYTYPE_DEVICE);
+  EXPECT_EQ(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer),
+            CUDA_SUCCESS);
+  int current = -1;
+  ASSERT_EQ(cudaGetDevice(&current), cudaSuccess);
+  EXPECT_EQ(device, current);
+  EXPECT_EQ(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                  reinterpret_cast<CUdeviceptr>(&type)),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuPointerGetAttribute(nullptr, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
 }  // namespace

@@ -39,3 +39,18 @@ echo "== pkg-config"
 mkdir "$scratch/make"
 PKG_CONFIG_PATH=$prefix/$libdir/pkgconfig make -C "$outside" OUT="$scratch/make"
 run "$scratch/make"
+
+echo "== a build that wants an installation of CUDA"
+cuda=$prefix/$libdir/catenary/cuda
+mkdir "$scratch/cuda"
+version=$(PKG_CONFIG_PATH=$prefix/$libdir/pkgconfig pkg-config --variable=nccl_version catenary)
+flags=(-I"$cuda/include" -I"$prefix/include" -L"$cuda/lib64" -L"$prefix/$libdir"
+  "-Wl,-rpath,$cuda/lib64" "-Wl,-rpath,$prefix/$libdir" -lnccl -lcudart -lcuda)
+cc "$outside/program.c" -o "$scratch/cuda/program" -DFOUND_NCCL_VERSION="\"$version\"" "${flags[@]}"
+g++ "$outside/opaque.cc" -o "$scratch/cuda/opaque" "${flags[@]}"
+run "$scratch/cuda"
+# As configure scripts look for a library: is there such a symbol, and does it work?
+printf 'char cudaFree(), cuInit();\nint main(void) { return cudaFree(0) + cuInit(0); }\n' >"$scratch/look.c"
+cc -w "$scratch/look.c" -o "$scratch/look" -L"$cuda/lib64" -Wl,-rpath,"$cuda/lib64" \
+  -Wl,-rpath-link,"$prefix/$libdir" -lcudart -lcuda
+"$scratch/look"
