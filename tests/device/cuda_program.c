@@ -3,6 +3,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
+#include <cuda_profiler_api.h>
 #include <cuda_runtime.h>
 #include <string.h>
 
@@ -28,6 +29,8 @@ int run_cuda_program(void) {
   float ms = -1;
   int devices = 0;
   cudaStream_t stream = NULL;
+  CHECK(cudaProfilerStart());
+  CHECK(cudaProfilerStop());
   cudaEvent_t start, stop;
   cudaDeviceProp properties;
   for (int i = 0; i < kCount; ++i) from[i] = (float)i;
