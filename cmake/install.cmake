@@ -31,17 +31,21 @@ install(CODE "file(CREATE_LINK ${catenary_cuda_to_include}
 set(catenary_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/catenary)
 install(EXPORT catenary_targets FILE catenary-targets.cmake NAMESPACE catenary::
   DESTINATION ${catenary_package_dir})
-configure_package_config_file(cmake/catenary-config.cmake.in catenary-config.cmake
+# Not where a search for packages would find them: they are for the installed tree only.
+set(catenary_made_dir ${CMAKE_CURRENT_BINARY_DIR}/for_install)
+configure_package_config_file(cmake/catenary-config.cmake.in
+  ${catenary_made_dir}/catenary-config.cmake
   INSTALL_DESTINATION ${catenary_package_dir})
-write_basic_package_version_file(catenary-config-version.cmake COMPATIBILITY SameMajorVersion)
+write_basic_package_version_file(${catenary_made_dir}/catenary-config-version.cmake
+  COMPATIBILITY SameMajorVersion)
 install(FILES
-  ${CMAKE_CURRENT_BINARY_DIR}/catenary-config.cmake
-  ${CMAKE_CURRENT_BINARY_DIR}/catenary-config-version.cmake
+  ${catenary_made_dir}/catenary-config.cmake
+  ${catenary_made_dir}/catenary-config-version.cmake
   DESTINATION ${catenary_package_dir})
 
 # Its name is catenary.pc and not nccl.pc: NVIDIA's package owns that name, and both may be installed.
 # Paths in it are relative to where it lies, so an installed tree may be moved.
 file(RELATIVE_PATH catenary_pc_to_prefix
   ${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-configure_file(cmake/catenary.pc.in catenary.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/catenary.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+configure_file(cmake/catenary.pc.in ${catenary_made_dir}/catenary.pc @ONLY)
+install(FILES ${catenary_made_dir}/catenary.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

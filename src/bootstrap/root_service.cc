@@ -347,6 +347,7 @@ void RootService::expire() {
       rewatch(epoll_.get(), desk->listener.get(), EPOLLIN, token);
     }
     std::erase_if(desk->sessions, [](const Session& each) { return each.is_over(); });
+    for (Session& session : desk->sessions) session.tell_of_late_ranks();
     if (desk->served && desk->sessions.empty() && !desk->idle) {
       desk->idle = Deadline::after_ms(kIdleDeskMs);
     }

@@ -112,6 +112,14 @@ void Session::answer_query(int rank, const std::string& elsewhere) {
           .encode());
 }
 
+void Session::tell_of_late_ranks() {
+  if (!is_open() || here_ == 0 || !next_word_.passed()) return;
+  next_word_ = Deadline::never();
+  log_notice(-1,
+             format("%d of %d ranks are here and have waited for %s for %lld s", here_, nranks(),
+                    name_ranks(missing()).c_str(), static_cast<long long>(kPatience_ms / 1000)));
+}
+
 bool Session::gather(int rank, const Frame& frame) {
   const auto message = GatherMessage::parse(frame.payload);
   if (!message || !complete_ || message->round != round_ || at(rank).part) return false;

@@ -41,6 +41,9 @@ class Session {
   // A member's channel ended, and will be destroyed.
   void lost(int rank);
 
+  // Says once in the log whom those who are here have waited for for some time.
+  void tell_of_late_ranks();
+
   // Nobody is connected, and nobody is to be told anything any more.
   bool is_over() const;
 
@@ -68,6 +71,7 @@ class Session {
   std::vector<int> missing() const;
   void fail(ErrorCode code, const std::string& text);
   static constexpr int kNobody = -1;
+  static constexpr std::int64_t kPatience_ms = 10'000;
   void tell_all(const Frame& frame, int except = kNobody);
 
   const ProcessName root_ = ProcessName::mine();
@@ -85,6 +89,7 @@ class Session {
   std::deque<Bytes> told_claims_;  // the last few
   std::optional<FaultMessage> fault_;
   Deadline late_ = Deadline::never();
+  Deadline next_word_ = Deadline::after_ms(kPatience_ms);  // about late ranks
 };
 
 }  // namespace catenary

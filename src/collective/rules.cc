@@ -171,4 +171,15 @@ bool AlgorithmRules::allows(Collective collective, const Algorithm& algorithm,
   return (allowed_[static_cast<std::size_t>(collective)] & bit_of(algorithm)).any();
 }
 
+std::string AlgorithmRules::passed_over(const Place& at) const {
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.name != forced_ || algorithm.runs_on(at)) continue;
+    return format(
+        "CATENARY_ALGO=%s has no effect: it is for several boxes of several ranks, and "
+        "here are %d ranks in boxes of %d (CATENARY_BOX sets their size)",
+        forced_.c_str(), at.ranks, at.box);
+  }
+  return "";
+}
+
 }  // namespace catenary

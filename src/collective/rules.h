@@ -31,6 +31,8 @@ class AlgorithmRules {
 
   // For a collective that has the algorithm, and ranks that stand so.
   bool allows(Collective collective, const Algorithm& algorithm, const Place& at) const;
+  // What to tell who forces an algorithm that does not run where these ranks stand; mostly "".
+  std::string passed_over(const Place& at) const;
   // " NCCL_ALGO was set to ring.", for messages; empty if nothing was set.
   const std::string& explanation() const { return explanation_; }
 

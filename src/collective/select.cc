@@ -37,8 +37,10 @@ const Selection& Selector::decide(Collective collective, std::size_t size_class)
   const std::size_t bytes = bytes_of_class(size_class);
   const std::vector<Selection> all = candidates(collective, bytes);
   if (all.empty()) {
-    throw_error(ErrorCode::kInvalidUsage, "no algorithm available for function %s.%s",
-                std::string(name_of(collective)).c_str(), rules_.explanation().c_str());
+    throw_error(ErrorCode::kInvalidUsage,
+                "no algorithm available for function %s of %d ranks in boxes of %d.%s",
+                std::string(name_of(collective)).c_str(), nranks_, machine_.box,
+                rules_.explanation().c_str());
   }
   Selection& known = known_[index_of(collective)][size_class];
   known = all.front();

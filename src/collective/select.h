@@ -45,6 +45,12 @@ class Selector {
     return known ? *known : known.emplace(decide_message_cut(size_class(bytes)));
   }
 
+  // The same, null if it was not asked for yet.
+  const Cut* known_message_cut(std::size_t bytes) const {
+    const std::optional<Cut>& known = message_cuts_[size_class(bytes)];
+    return known ? &*known : nullptr;
+  }
+
   // Everything that could run, the choice first and then the fastest; each with its best cut.
   std::vector<Selection> candidates(Collective collective, std::size_t bytes) const;
   // How long what select() chooses takes.

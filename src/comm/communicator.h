@@ -130,8 +130,8 @@ class Communicator final : public RunOwner {
   void add_messages(std::span<const MessageRequest> messages, GroupRun& run);
   void add_message(const MessageRequest& message, GroupRun& run);
   void add_own_message(const MessageRequest& send, const MessageRequest& receive, GroupRun& run);
-  void write(MessageSpec& spec, SendLink* send, RecvLink* recv, const void* input, void* output,
-             const MessageRequest& message, std::uint64_t number);
+  void write(MessageSpec& spec, const Turn& turn, SendLink* send, RecvLink* recv, const void* input,
+             void* output, const MessageRequest& message);
   void enqueue(const Requests& requests, std::unique_ptr<GroupRun> run);
   void enqueue_aside(const Requests& requests, std::unique_ptr<GroupRun> run, Event& after);
   void put(Stream& stream, std::unique_ptr<GroupRun> run);

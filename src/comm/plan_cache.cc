@@ -23,7 +23,11 @@ PlanCache::PlanCache(int rank, int nranks, LinkTable& links, const AgreedFacts& 
       nranks_(nranks),
       box_(facts.machine.box),
       links_(links),
-      selector_(nranks, facts.machine, facts.parameters, longest, rules) {}
+      selector_(nranks, facts.machine, facts.parameters, longest, rules) {
+  if (rank != 0 || nranks == 1) return;
+  const std::string passed_over = rules.passed_over({.ranks = nranks, .box = box_});
+  if (!passed_over.empty()) log_notice(-1, passed_over);
+}
 
 const PlanCache::Entry& PlanCache::look_up(const Wanted& wanted) {
   const Selection& selected = selector_.select(wanted.kind, bytes_of(wanted));
@@ -67,9 +71,28 @@ int PlanCache::counted_window(const Algorithm& algorithm, const Cut& cut,
   return Slicing(partition, cut.slice_bytes, cut.slots - 1).window();
 }
 
+const Cut& PlanCache::first_message_cut(std::size_t bytes) {
+  const Cut& cut = selector_.message_cut(bytes);
+  if (log_enabled(LogLevel::kInfo, Subsystem::kTuning)) {
+    const double ns = selector_.estimate_ns(Collective::kSend, bytes);
+    log_info(Subsystem::kTuning, -1,
+             format("Send/Recv: %zu Bytes -> Algo direct proto SIMPLE time %.2f us, slices of %zu "
+                    "Bytes",
+                    bytes, ns / 1000, cut.slice_bytes));
+  }
+  return cut;
+}
+
 // Once for each size class that is met.
 void PlanCache::tell(const Wanted& wanted, const Selection& selected) const {
   if (!log_enabled(LogLevel::kInfo, Subsystem::kTuning)) return;
+  if (wanted.kind == Collective::kAllToAllV) {
+    log_info(Subsystem::kTuning, -1,
+             format("AlltoAllv: any size -> Algo %s proto SIMPLE, time by the parts, slices of %zu "
+                    "Bytes",
+                    std::string(selected.algorithm->name).c_str(), selected.cut.slice_bytes));
+    return;
+  }
   const std::size_t bytes = bytes_of(wanted);
   const std::string what =
       format("%s: %zu Bytes -> ", std::string(name_of(wanted.kind)).c_str(), bytes);

@@ -46,7 +46,10 @@ class PlanCache {
   }
 
   // How a send or receive of so many bytes is cut, by both of its ends. They need no plan.
-  const Cut& message_cut(std::size_t bytes) { return selector_.message_cut(bytes); }
+  const Cut& message_cut(std::size_t bytes) {
+    const Cut* known = selector_.known_message_cut(bytes);
+    return known != nullptr ? *known : first_message_cut(bytes);
+  }
 
   // How long that would take.
   double estimate_ns(const Wanted& wanted) {
@@ -68,6 +71,7 @@ class PlanCache {
     return algorithm.sends_ahead ? counted_window(algorithm, cut, wanted) : 1;
   }
   int counted_window(const Algorithm& algorithm, const Cut& cut, const Wanted& wanted) const;
+  const Cut& first_message_cut(std::size_t bytes);
   void tell(const Wanted& wanted, const Selection& selected) const;
 
   const int rank_;

@@ -204,13 +204,11 @@ void Communicator::add_message(const MessageRequest& message, GroupRun& run) {
     SendEnd& end = send_ends_[peer];
     if (end.link == nullptr) end.link = &links_->send_link(message.peer, Channel::kPointToPoint);
     end.link->prepare();
-    write(run.add_message(end.turn), end.link, nullptr, message.buffer, nullptr, message,
-          end.turn.taken - 1);
+    write(run.add_message(end.turn), end.turn, end.link, nullptr, message.buffer, nullptr, message);
   } else {
     RecvEnd& end = recv_ends_[peer];
     if (end.link == nullptr) end.link = &links_->recv_link(message.peer, Channel::kPointToPoint);
-    write(run.add_message(end.turn), nullptr, end.link, nullptr, message.buffer, message,
-          end.turn.taken - 1);
+    write(run.add_message(end.turn), end.turn, nullptr, end.link, nullptr, message.buffer, message);
   }
 }
 
@@ -219,7 +217,7 @@ void Communicator::add_own_message(const MessageRequest& send, const MessageRequ
                                    GroupRun& run) {
   Turn& turn = recv_ends_[static_cast<std::size_t>(rank_)].turn;
   MessageSpec& spec = run.add_message(turn);
-  write(spec, nullptr, nullptr, send.buffer, receive.buffer, receive, turn.taken - 1);
+  write(spec, turn, nullptr, nullptr, send.buffer, receive.buffer, receive);
   if (send.type == receive.type && send.count == receive.count) return;
   Descriptor taken = spec.descriptor;
   taken.kind = Collective::kRecv;
@@ -230,9 +228,9 @@ void Communicator::add_own_message(const MessageRequest& send, const MessageRequ
               describe(taken).c_str(), describe(sent).c_str());
 }
 
-inline void Communicator::write(MessageSpec& spec, SendLink* send, RecvLink* recv,
-                                const void* input, void* output, const MessageRequest& message,
-                                std::uint64_t number) {
+// `turn` was taken for it.
+inline void Communicator::write(MessageSpec& spec, const Turn& turn, SendLink* send, RecvLink* recv,
+                                const void* input, void* output, const MessageRequest& message) {
   const std::size_t bytes = message.count * element_bytes(message.type);
   spec.send = send;
   spec.recv = recv;
@@ -241,7 +239,7 @@ inline void Communicator::write(MessageSpec& spec, SendLink* send, RecvLink* rec
   spec.bytes = bytes;
   spec.slice_bytes = plans_->message_cut(bytes).slice_bytes;
   spec.least_loan = least_loan_;
-  spec.descriptor = {.sequence = static_cast<std::uint32_t>(number),
+  spec.descriptor = {.sequence = static_cast<std::uint32_t>(turn.taken - 1),
                      .kind = Collective::kSend,
                      .type = message.type,
                      .reduction = Reduction::kNone,

@@ -253,5 +253,13 @@ TEST(NcclProto, is_checked) {
   EXPECT_THROW(AlgorithmRules("", "", "LL;Simple"), Error);
 }
 
+TEST(Rules, say_when_what_is_forced_does_not_run_here) {
+  const AlgorithmRules rules("hier_ring_ring", "", "");
+  EXPECT_NE(rules.passed_over({.ranks = 4, .box = 4}), "");
+  EXPECT_EQ(rules.passed_over({.ranks = 4, .box = 2}), "");
+  EXPECT_EQ(AlgorithmRules("ring", "", "").passed_over({.ranks = 4, .box = 4}), "");
+  EXPECT_EQ(AlgorithmRules().passed_over({.ranks = 4, .box = 4}), "");
+}
+
 }  // namespace
 }  // namespace catenary
