@@ -22,11 +22,14 @@ install(DIRECTORY include/catenary include/cuda_compat DESTINATION ${CMAKE_INSTA
 
 # A directory that builds may take for an installation of CUDA: see src/cuda.
 set(catenary_cuda_dir ${CMAKE_INSTALL_LIBDIR}/catenary/cuda)
-install(TARGETS cudart cuda LIBRARY DESTINATION ${catenary_cuda_dir}/lib64)
-file(RELATIVE_PATH catenary_cuda_to_include ${CMAKE_INSTALL_PREFIX}/${catenary_cuda_dir}
-  ${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/cuda_compat)
-install(CODE "file(CREATE_LINK ${catenary_cuda_to_include}
-  \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${catenary_cuda_dir}/include\" SYMBOLIC)")
+set(catenary_cuda_home ${CMAKE_BINARY_DIR}/cuda)
+install(TARGETS cudart cuda LIBRARY DESTINATION ${catenary_cuda_dir}/lib64 NAMELINK_SKIP)
+install(FILES ${catenary_cuda_home}/lib64/libcudart.so ${catenary_cuda_home}/lib64/libcuda.so
+  DESTINATION ${catenary_cuda_dir}/lib64)
+file(RELATIVE_PATH catenary_cuda_to_include ${CMAKE_INSTALL_FULL_LIBDIR}/catenary/cuda
+  ${CMAKE_INSTALL_FULL_INCLUDEDIR}/cuda_compat)
+configure_file(cmake/link_include.cmake.in link_include.cmake @ONLY)
+install(SCRIPT ${CMAKE_CURRENT_BINARY_DIR}/link_include.cmake)
 
 set(catenary_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/catenary)
 install(EXPORT catenary_targets FILE catenary-targets.cmake NAMESPACE catenary::

@@ -2,9 +2,11 @@
 
 namespace catenary {
 
-Error wrong_length(int rank, const Descriptor& mine, int peer, std::size_t sent, std::size_t due) {
+Error wrong_length(int rank, const Descriptor& mine, int peer, ByteView message, bool opening,
+                   std::size_t bytes) {
+  const std::size_t due = (opening ? opening_bytes(bytes) : 0) + bytes;
   return {ErrorCode::kRemote, format("rank %d sent %zu bytes to rank %d where %zu belong to %s",
-                                     peer, sent, rank, due, describe(mine).c_str())};
+                                     peer, message.size(), rank, due, describe(mine).c_str())};
 }
 
 Error withdrawn(int rank, const Descriptor& mine, int peer) {

@@ -33,9 +33,10 @@ inline Payload payload_of(ByteView message, bool opening, std::size_t bytes, Rec
   return {message.size() == skip + bytes ? message.data() + skip : nullptr, false};
 }
 
-// What users read when there is no payload, and when the sender has withdrawn what it lent. `mine`
-// is what `rank` runs.
-Error wrong_length(int rank, const Descriptor& mine, int peer, std::size_t sent, std::size_t due);
+// What users read when there is no payload, where the message should have brought `bytes`, and when
+// the sender has withdrawn what it lent. `mine` is what `rank` runs.
+Error wrong_length(int rank, const Descriptor& mine, int peer, ByteView message, bool opening,
+                   std::size_t bytes);
 Error withdrawn(int rank, const Descriptor& mine, int peer);
 
 }  // namespace catenary

@@ -54,13 +54,11 @@ bool GroupRun::poll_messages() {
   bool some_are_over = false;
   for (const std::uint32_t index : open_messages_) {
     Message& message = messages_[index];
-    if (message.turn->serving < message.ticket) continue;
-    if (message.turn->serving == message.ticket) {
-      moved = message.run.move() || moved;
-      if (!message.run.is_moved()) continue;
-      ++message.turn->serving;
-    }
-    if (message.run.try_finish()) message.over = some_are_over = true;
+    if (!is_on_turn(message)) continue;
+    moved = (!message.run.is_moved() && message.run.move()) || moved;
+    if (!message.run.is_moved() || !message.run.try_finish()) continue;
+    message.over = some_are_over = true;
+    ++message.turn->serving;
   }
   if (some_are_over) {
     std::erase_if(open_messages_, [this](std::uint32_t index) { return messages_[index].over; });
@@ -95,8 +93,7 @@ std::optional<GroupRun::Waiting> GroupRun::waiting() const {
   }
   for (const std::uint32_t index : open_messages_) {
     const Message& message = messages_[index];
-    const bool may_run = message.turn->serving >= message.ticket;
-    if (message.over || !may_run) continue;
+    if (message.over || !is_on_turn(message)) continue;
     return Waiting{message.run.descriptor(), message.run.peer(), message.run.is_moved()};
   }
   return std::nullopt;

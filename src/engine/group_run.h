@@ -4,7 +4,7 @@
 // Its runs advance side by side, so that sends and receives of a group never wait for each other's
 // order. What must keep an order has turns: collectives of a communicator go one after the other in
 // the order of issue, and so do the sends to one peer and the receives from one peer.
-// A send passes its turn on once its bytes are on their way; it is over when its buffer is free.
+// A send keeps its turn until its buffer is free, since a link knows only that of all it was given.
 //
 // Threads: poll(), check() and fail() by whoever drives the device. Owner: the stream, then the
 // communicator's pool again, which outlives it. Failure: the first throw ends all runs, and the
@@ -133,7 +133,10 @@ class GroupRun final : public Task {
   bool poll_messages();
   void drop_what_is_over();
   bool has_open_lane(std::size_t index) const;
-  bool is_on_turn(const Member& member) const { return member.turn->serving == member.ticket; }
+  template <typename Queued>
+  static bool is_on_turn(const Queued& queued) {
+    return queued.turn->serving == queued.ticket;
+  }
 
   RunOwner* owner_ = nullptr;
   // The first `count_` take part in this life. They stay for the next one, which is mostly like it.

@@ -52,7 +52,7 @@ bool MessageRun::receive_slice(std::size_t bytes) {
   }
   const Payload payload = payload_of(message, !opened_, bytes, *spec_.recv);
   if (payload.data == nullptr) {
-    throw wrong_length(spec_.rank, descriptor(), spec_.peer, message.size(), bytes);
+    throw wrong_length(spec_.rank, descriptor(), spec_.peer, message, !opened_, bytes);
   }
   keep(payload.data, bytes);
   if (payload.lent && !spec_.recv->still_lent()) {

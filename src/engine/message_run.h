@@ -42,7 +42,7 @@ class MessageRun {
 
   // Moves what can be moved now. False: that was nothing.
   bool move();
-  // Whether all was moved. The next message between the two ranks may begin.
+  // Whether all was moved.
   bool is_moved() const { return opened_ && moved_ == spec_.bytes; }
   // Of what was moved: whether the buffers belong to the caller again.
   bool try_finish() const { return spec_.send == nullptr || spec_.send->try_flush(); }

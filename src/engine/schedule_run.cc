@@ -238,7 +238,7 @@ inline ByteView ScheduleRun::peek(const PlannedStep& step, RecvLink& link, int p
   if (opening) check_opening(step, message, peer);
   const Payload payload = payload_of(message, opening, bytes, link);
   if (payload.data == nullptr) {
-    throw wrong_length(spec_.rank, spec_.descriptor, peer, message.size(), bytes);
+    throw wrong_length(spec_.rank, spec_.descriptor, peer, message, opening, bytes);
   }
   borrowed_ = borrowed_ || payload.lent;
   return {payload.data, bytes};

@@ -97,6 +97,37 @@ TEST(Lending, of_mapped_memory_between_threads) {
   for (const std::string& failure : run_ranks({1, 2}, body)) ADD_FAILURE() << failure;
 }
 
+// Two sends from two streams: the first is over once the first was received, also if the second is
+// received only after something that waits for the first.
+TEST(Lending, to_a_rank_that_answers_before_it_takes_the_next_message) {
+  run_crew(2, [](Seat& seat) {
+    const Mapped first(kCount), second(kCount), answer(kCount);
+    TestStream other;
+    const auto send = [&](const Mapped& data, int to, catStream_t stream) {
+      require_success(ncclSend(data.data(), kCount, ncclFloat32, to, seat.comm, stream), "Send");
+    };
+    const auto receive = [&](const Mapped& data, int from) {
+      require_success(ncclRecv(data.data(), kCount, ncclFloat32, from, seat.comm, seat.stream),
+                      "Recv");
+    };
+    // The first round makes the links, and only then do ranks know who can borrow.
+    for (int round = 0; round < 3; ++round) {
+      if (seat.rank == 0) {
+        send(first, 1, seat.stream);
+        send(second, 1, other);
+        receive(answer, 1);
+      } else {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        receive(first, 0);
+        send(answer, 0, seat.stream);
+        receive(second, 0);
+      }
+      seat.finish();
+      other.finish();
+    }
+  });
+}
+
 // Suspicion has no place where a rank only waits for its message to be taken.
 TEST(Lending, to_a_rank_that_does_other_things_first_is_no_disagreement) {
   run_crew(2, [](Seat& seat) {

@@ -50,7 +50,15 @@ cc "$outside/program.c" -o "$scratch/cuda/program" -DFOUND_NCCL_VERSION="\"$vers
 g++ "$outside/opaque.cc" -o "$scratch/cuda/opaque" "${flags[@]}"
 run "$scratch/cuda"
 # As configure scripts look for a library: is there such a symbol, and does it work?
-printf 'char cudaFree(), cuInit();\nint main(void) { return cudaFree(0) + cuInit(0); }\n' >"$scratch/look.c"
-cc -w "$scratch/look.c" -o "$scratch/look" -L"$cuda/lib64" -Wl,-rpath,"$cuda/lib64" \
+printf 'int cudaFree(void*), cuInit(unsigned);\nint main(void) { return cudaFree(0) + cuInit(0); }\n' \
+  >"$scratch/look.c"
+cc "$scratch/look.c" -o "$scratch/look" -L"$cuda/lib64" -Wl,-rpath,"$cuda/lib64" \
   -Wl,-rpath-link,"$prefix/$libdir" -lcudart -lcuda
 "$scratch/look"
+# Whatever the headers have is in the libraries.
+for library in cudart cuda; do
+  mark=CATENARY_${library^^}_CALL
+  diff <(cat "$cuda"/include/cuda*.h | tr '\n' ' ' | grep -oE "$mark [a-zA-Z_* ]*\(" |
+    grep -oE 'cu[a-zA-Z]+\($' | tr -d '(' | sort -u) \
+    <(nm -D --defined-only "$cuda/lib64/lib$library.so" | awk '$2 == "T" { print $3 }' | sort -u)
+done

@@ -65,17 +65,18 @@ TEST(Disagreement, about_the_root_of_a_broadcast_while_nobody_waits) {
 }
 
 TEST(Disagreement, about_the_length_of_a_message) {
-  expect_disagreement(
-      2,
-      [](const Seat& seat, float* data) {
-        const auto count = static_cast<std::size_t>(3 + seat.rank);
-        if (seat.rank == 1) return ncclRecv(data, count, ncclFloat32, 0, seat.comm, seat.stream);
-        const ncclResult_t sent = ncclSend(data, count, ncclFloat32, 1, seat.comm, seat.stream);
-        if (sent != ncclSuccess) return sent;
-        return ncclRecv(data, count, ncclFloat32, 1, seat.comm, seat.stream);
-      },
-      {"rank 1 has issued Recv number 0 (count 4, float)",
-       "rank 0 has issued Send number 0 (count 3, float)"});
+  expect_disagreement(2,
+                      [](const Seat& seat, float* data) {
+                        const auto count = static_cast<std::size_t>(3 + seat.rank);
+                        if (seat.rank == 1)
+                          return ncclRecv(data, count, ncclFloat32, 0, seat.comm, seat.stream);
+                        const ncclResult_t sent =
+                            ncclSend(data, count, ncclFloat32, 1, seat.comm, seat.stream);
+                        if (sent != ncclSuccess) return sent;
+                        return ncclRecv(data, count, ncclFloat32, 1, seat.comm, seat.stream);
+                      },
+                      {"rank 1 has issued Recv number 0 (count 4, float)",
+                       "rank 0 has issued Send number 0 (count 3, float)"});
 }
 
 }  // namespace
