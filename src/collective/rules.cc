@@ -92,6 +92,38 @@ std::optional<NameSet> protocol_named(const std::string& name) {
 using Sets = std::array<NameSet, kCollectiveCount>;
 using BitsOf = std::function<std::optional<NameSet>(const std::string&)>;
 
+// What a variable may name: NCCL's names first.
+struct Vocabulary {
+  const char* variable;
+  BitsOf bits_of;
+  std::vector<std::string> names;
+};
+
+std::string joined(const auto& words) {
+  std::string text;
+  for (const auto& word : words) text.append(text.empty() ? "" : ", ").append(word);
+  return text;
+}
+
+std::vector<std::string> our_names() {
+  std::set<std::string> known;
+  for (const Algorithm& algorithm : algorithms()) known.emplace(algorithm.name);
+  return {known.begin(), known.end()};
+}
+
+Vocabulary algorithm_words() {
+  std::vector<std::string> names;
+  for (const Likeness& likeness : likenesses()) names.emplace_back(likeness.nccl_name);
+  for (const std::string& ours : our_names()) {
+    if (std::ranges::find(names, ours) == names.end()) names.push_back(ours);
+  }
+  return {"NCCL_ALGO", algorithms_named, std::move(names)};
+}
+
+Vocabulary protocol_words() {
+  return {"NCCL_PROTO", protocol_named, {std::begin(kProtocols), std::end(kProtocols)}};
+}
+
 std::vector<Collective> collectives_named(const char* variable, const std::string& prefix) {
   for (const Collective collective : kRuled) {
     if (lower(name_of(collective)) == lower(prefix)) return {collective};
@@ -102,24 +134,25 @@ std::vector<Collective> collectives_named(const char* variable, const std::strin
 }
 
 // One list: "ring,tree" or "^ring".
-NameSet parse_names(const char* variable, std::string_view list, const BitsOf& bits_of) {
+NameSet parse_names(const Vocabulary& words, std::string_view list) {
   const bool excludes = list.starts_with('^');
   if (excludes) list.remove_prefix(1);
   const std::vector<std::string> names = split(list, ',');
-  if (names.empty()) throw_error(ErrorCode::kInvalidUsage, "%s: a list is empty", variable);
+  if (names.empty()) throw_error(ErrorCode::kInvalidUsage, "%s: a list is empty", words.variable);
   NameSet bits;
   for (const std::string& name : names) {
-    const std::optional<NameSet> known = bits_of(lower(name));
+    const std::optional<NameSet> known = words.bits_of(lower(name));
     if (!known) {
-      throw_error(ErrorCode::kInvalidUsage, "%s: there is nothing called \"%s\"", variable,
-                  name.c_str());
+      throw_error(ErrorCode::kInvalidUsage,
+                  "%s: there is nothing called \"%s\"; the known names are %s", words.variable,
+                  name.c_str(), joined(words.names).c_str());
     }
     bits |= *known;
   }
   return excludes ? ~bits : bits;
 }
 
-Sets parse(const char* variable, std::string_view text, const BitsOf& bits_of) {
+Sets parse(const Vocabulary& words, std::string_view text) {
   Sets sets;
   sets.fill(~NameSet());
   const std::vector<std::string> entries = split(text, ';');
@@ -131,11 +164,11 @@ Sets parse(const char* variable, std::string_view text, const BitsOf& bits_of) {
           ErrorCode::kInvalidUsage,
           "%s: every list but the first needs a collective and a colon before it, and \"%s\" "
           "has not",
-          variable, entries[i].c_str());
+          words.variable, entries[i].c_str());
     }
-    const NameSet bits = parse_names(variable, halves.back(), bits_of);
+    const NameSet bits = parse_names(words, halves.back());
     const std::vector<Collective> named =
-        has_prefix ? collectives_named(variable, halves.front())
+        has_prefix ? collectives_named(words.variable, halves.front())
                    : std::vector<Collective>(std::begin(kRuled), std::end(kRuled));
     for (const Collective collective : named) sets[static_cast<std::size_t>(collective)] = bits;
   }
@@ -143,22 +176,18 @@ Sets parse(const char* variable, std::string_view text, const BitsOf& bits_of) {
 }
 
 [[noreturn]] void refuse(std::string_view name) {
-  std::set<std::string> known;
-  for (const Algorithm& algorithm : algorithms()) known.emplace(algorithm.name);
-  std::string list;
-  for (const std::string& entry : known) list += (list.empty() ? "" : ", ") + entry;
   throw_error(ErrorCode::kInvalidArgument, "there is no algorithm \"%s\"; the known ones are %s",
-              std::string(name).c_str(), list.c_str());
+              std::string(name).c_str(), joined(our_names()).c_str());
 }
 
 }  // namespace
 
 AlgorithmRules::AlgorithmRules(std::string_view forced, std::string_view nccl_algo,
                                std::string_view nccl_proto)
-    : forced_(forced), allowed_(parse("NCCL_ALGO", nccl_algo, algorithms_named)) {
+    : forced_(forced), allowed_(parse(algorithm_words(), nccl_algo)) {
   const auto has_name = [forced](const Algorithm& algorithm) { return algorithm.name == forced; };
   if (!forced.empty() && std::ranges::none_of(algorithms(), has_name)) refuse(forced);
-  parse("NCCL_PROTO", nccl_proto, protocol_named);
+  parse(protocol_words(), nccl_proto);
   if (!nccl_algo.empty()) explanation_ = " NCCL_ALGO was set to " + std::string(nccl_algo) + ".";
 }
 

@@ -36,15 +36,24 @@ Selector::Selector(int nranks, const MachineFacts& machine, const CostParameters
 const Selection& Selector::decide(Collective collective, std::size_t size_class) {
   const std::size_t bytes = bytes_of_class(size_class);
   const std::vector<Selection> all = candidates(collective, bytes);
-  if (all.empty()) {
-    throw_error(ErrorCode::kInvalidUsage,
-                "no algorithm available for function %s of %d ranks in boxes of %d.%s",
-                std::string(name_of(collective)).c_str(), nranks_, machine_.box,
-                rules_.explanation().c_str());
-  }
+  if (all.empty()) refuse(collective);
   Selection& known = known_[index_of(collective)][size_class];
   known = all.front();
   return known;
+}
+
+void Selector::refuse(Collective collective) const {
+  std::string names;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (find_algorithm(collective, algorithm.name) != &algorithm) continue;
+    if (!algorithm.runs_on(place())) continue;
+    names.append(names.empty() ? "" : ", ").append(algorithm.name);
+  }
+  throw_error(ErrorCode::kInvalidUsage,
+              "no algorithm available for function %s of %d ranks in boxes of %d.%s Those that run "
+              "here are %s.",
+              std::string(name_of(collective)).c_str(), nranks_, machine_.box,
+              rules_.explanation().c_str(), names.c_str());
 }
 
 Cut Selector::decide_message_cut(std::size_t size_class) const {

@@ -67,6 +67,7 @@ class Selector {
     return static_cast<std::size_t>(collective);
   }
   const Selection& decide(Collective collective, std::size_t size_class);
+  [[noreturn]] void refuse(Collective collective) const;
   Cut decide_message_cut(std::size_t size_class) const;
   static void prefer_direct(std::vector<Selection>& sorted);
   bool has_room(const Algorithm& algorithm, std::size_t bytes) const;

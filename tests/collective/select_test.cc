@@ -235,6 +235,25 @@ TEST(NcclAlgo, that_makes_no_sense_is_refused) {
   }
 }
 
+std::string refusal(const char* nccl_algo, const char* nccl_proto) {
+  try {
+    AlgorithmRules("", nccl_algo, nccl_proto);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(NcclAlgo, a_name_that_nobody_knows_is_told_the_known) {
+  const std::string algo = refusal("foo", "");
+  EXPECT_EQ(algo.find("NCCL_ALGO: there is nothing called \"foo\"; the known names are tree, ring"),
+            0u)
+      << algo;
+  EXPECT_NE(algo.find("one_shot"), std::string::npos) << algo;
+  EXPECT_EQ(refusal("", "Foo"),
+            "NCCL_PROTO: there is nothing called \"Foo\"; the known names are ll, ll128, simple");
+}
+
 TEST(NcclAlgo, that_leaves_nothing_is_an_error_of_the_operation) {
   Selector none = selector(4, roomy(4), "", "nvls");
   try {
@@ -242,8 +261,13 @@ TEST(NcclAlgo, that_leaves_nothing_is_an_error_of_the_operation) {
     FAIL() << "chose something";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidUsage);
-    EXPECT_STREQ(error.what(),
-                 "no algorithm available for function AllReduce. NCCL_ALGO was set to nvls.");
+    const std::string text = error.what();
+    EXPECT_EQ(text.find("no algorithm available for function AllReduce of 4 ranks in boxes of 4. "
+                        "NCCL_ALGO was set to nvls. Those that run here are "),
+              0u)
+        << text;
+    EXPECT_NE(text.find("one_shot"), std::string::npos) << text;
+    EXPECT_EQ(text.find("hier"), std::string::npos) << text << ": there is one machine only";
   }
 }
 
