@@ -36,7 +36,8 @@ root, lane and box is proved; above, to 4096, a sample.
   -v, --verbose    every rank count as it is proved
   --help           this text
 
-Exit code 1 if something is wrong, with the rank, the step and what it is.
+Exit code 1 if something is wrong, with the rank, the step and what it is; 2 if there was nothing to
+prove.
 )";
 
 struct Wish {
@@ -68,7 +69,11 @@ void take_ranks(const std::string& text, Scope& scope) {
                        : number(text.substr(dash + 1).c_str(), "--ranks", scope.from_ranks, kMost);
 }
 
-// False if the usage was asked for or is called for.
+[[noreturn]] void refuse(const std::string& what) {
+  throw_error(ErrorCode::kInvalidUsage, "%s; try catenary verify --help", what.c_str());
+}
+
+// False if the usage was asked for. Throws Error for what is no wish.
 bool read_wish(int argc, char** argv, Wish& wish) {
   constexpr option kOptions[] = {{"all", no_argument, nullptr, 'a'},
                                  {"ranks", required_argument, nullptr, 'n'},
@@ -88,12 +93,16 @@ bool read_wish(int argc, char** argv, Wish& wish) {
       case 's': wish.scope.slots = number(optarg, "--slots", 2u, 1024u); break;
       case 'c': wish.scope.count = number<std::size_t>(optarg, "--count", 0, 1 << 24); break;
       case 'v': wish.verbose = true; break;
-      default: return false;
+      case 'h': return false;
+      default: refuse("no such option, or no value for it");  // getopt has named it
     }
   }
   if (optind < argc) wish.collective = argv[optind++];
   if (optind < argc) wish.algorithm = argv[optind++];
-  return optind == argc && wish.all == wish.collective.empty();
+  if (optind < argc) refuse(format("there is nothing to do with \"%s\"", argv[optind]));
+  if (wish.all && !wish.collective.empty()) refuse("--all needs no collective beside it");
+  if (!wish.all && wish.collective.empty()) refuse("name a collective, or give --all");
+  return true;
 }
 
 // "AllReduce", "all_reduce" and "allreduce" are one.
@@ -158,14 +167,33 @@ void print_row(const Algorithm& algorithm, const Proof& proof, double seconds) {
     scratch = format("%d of %d", proof.scratch_chunks, proof.scratch_ranks);
   }
   std::printf("%s %9llu %5d %6d %14s %8.1f %7.2f  %s\n", title_of(algorithm).c_str(),
-              static_cast<unsigned long long>(proof.cases), proof.every_ranks, proof.most_ranks,
+              static_cast<unsigned long long>(proof.cases),
+              proof.cases == 0 ? 0 : proof.every_ranks, proof.cases == 0 ? 0 : proof.most_ranks,
               scratch.c_str(), static_cast<double>(proof.moves) * 1e-6, seconds,
-              proof.fault.empty() ? "proved" : "WRONG");
+              !proof.fault.empty() ? "WRONG"
+              : proof.cases == 0   ? "no such case"
+                                   : "proved");
   if (!proof.fault.empty()) std::printf("  %s\n", proof.fault.c_str());
   std::fflush(stdout);
 }
 
+// Throws if nothing has the names that were given.
+void check_names(const Wish& wish) {
+  if (std::ranges::any_of(algorithms(), [&](const Algorithm& a) { return is_wished(wish, a); })) {
+    return;
+  }
+  const auto has_collective = [&](const Algorithm& algorithm) {
+    return same_name(wish.collective, name_of(algorithm.collective));
+  };
+  const bool is_known = std::ranges::any_of(algorithms(), has_collective);
+  throw_error(ErrorCode::kInvalidArgument, "there is no %s \"%s\"%s; see catenary list",
+              is_known ? "algorithm" : "collective",
+              is_known ? wish.algorithm.c_str() : wish.collective.c_str(),
+              is_known ? format(" of %s", wish.collective.c_str()).c_str() : "");
+}
+
 int verify(const Wish& wish) {
+  check_names(wish);
   std::printf("%-14s %-28s %9s %5s %6s %14s %8s %7s\n", "collective", "algorithm", "cases", "every",
               "up to", "scratch chunks", "Mmoves", "s");
   Checker checker;
@@ -173,6 +201,7 @@ int verify(const Wish& wish) {
   const std::int64_t start = now_ns();
   int proved = 0;
   int wrong = 0;
+  int without = 0;
   std::uint64_t cases = 0;
   for (const Algorithm& algorithm : algorithms()) {
     if (!is_wished(wish, algorithm)) continue;
@@ -182,15 +211,19 @@ int verify(const Wish& wish) {
     const Proof proof = prove(checker, algorithm, wish.scope, show);
     progress.end();
     print_row(algorithm, proof, seconds_since(begin));
-    ++(proof.fault.empty() ? proved : wrong);
+    ++(!proof.fault.empty() ? wrong : proof.cases == 0 ? without : proved);
     cases += proof.cases;
-  }
-  if (proved + wrong == 0) {
-    throw_error(ErrorCode::kInvalidArgument, "there is no such algorithm; see catenary list");
   }
   std::printf("\n%d algorithms proved in %llu cases, %d wrong, %.1f s (processor %.1f s)\n", proved,
               static_cast<unsigned long long>(cases), wrong, seconds_since(start),
               static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
+  if (without > 0) {
+    std::printf("%d have no case among those asked for: they run on other ranks or boxes only\n",
+                without);
+  }
+  if (proved + wrong == 0) {
+    throw_error(ErrorCode::kInvalidArgument, "nothing was proved: there is no such case");
+  }
   return wrong == 0 ? 0 : 1;
 }
 
@@ -198,12 +231,9 @@ int verify(const Wish& wish) {
 
 int run_verify(int argc, char** argv) {
   Wish wish;
-  if (!read_wish(argc, argv, wish)) {
-    const bool asked = argc == 2 && std::string_view(argv[1]) == "--help";
-    std::fputs(kUsage, asked ? stdout : stderr);
-    return asked ? 0 : 2;
-  }
-  return verify(wish);
+  if (read_wish(argc, argv, wish)) return verify(wish);
+  std::fputs(kUsage, stdout);
+  return 0;
 }
 
 }  // namespace catenary

@@ -1,0 +1,60 @@
+"""`catenary verify`: what it says of what it cannot prove.
+
+usage: verify_command_test.py <catenary>
+"""
+
+import subprocess
+import sys
+import unittest
+
+CATENARY = ""
+TIMEOUT_S = 60
+
+
+def verify(*arguments):
+    return subprocess.run([CATENARY, "verify", *arguments], capture_output=True, text=True,
+                          timeout=TIMEOUT_S, check=False)
+
+
+class VerifyTest(unittest.TestCase):
+    def expect_refused(self, words, *arguments):
+        done = verify(*arguments)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn(words, done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    def test_an_algorithm_without_a_case_is_not_proved(self):
+        done = verify("AllReduce", "--ranks", "7")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = [line for line in done.stdout.splitlines() if line.startswith("AllReduce")]
+        proved = [row for row in rows if row.endswith("proved")]
+        without = [row for row in rows if row.endswith("no such case")]
+        self.assertEqual(len(proved) + len(without), len(rows))
+        self.assertTrue(any(" ring " in row for row in proved))
+        self.assertTrue(without and all(" hier" in row for row in without), without)
+        self.assertIn(f"\n{len(proved)} algorithms proved in ", done.stdout)
+        self.assertIn(f"\n{len(without)} have no case among those asked for", done.stdout)
+
+    def test_nothing_to_prove_is_no_success(self):
+        done = verify("AllReduce", "ring", "--ranks", "4", "--box", "3")
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("nothing was proved", done.stderr)
+
+    def test_what_is_not_known_is_named(self):
+        self.expect_refused('there is no collective "Foo"', "Foo")
+        self.expect_refused('there is no algorithm "oak" of AllReduce', "AllReduce", "oak")
+
+    def test_usage_comes_with_a_reason(self):
+        self.expect_refused("name a collective, or give --all")
+        self.expect_refused("--all needs no collective", "--all", "AllReduce")
+        self.expect_refused('there is nothing to do with "3"', "AllReduce", "ring", "3")
+
+    def test_help_is_an_answer(self):
+        done = verify("--help")
+        self.assertEqual(done.returncode, 0)
+        self.assertTrue(done.stdout.startswith("usage: catenary verify"))
+
+
+if __name__ == "__main__":
+    CATENARY = sys.argv[1]
+    unittest.main(argv=sys.argv[:1], verbosity=2)
