@@ -24,7 +24,9 @@ int run_tool(int argc, char** argv) {
     return run.execute();
   } catch (const UsageError& error) {
     const bool first = launcher == nullptr ? speaks : launcher->place().process == 0;
-    if (first) std::fprintf(stderr, "%s: %s\n%s", argv[0], error.what(), usage(argv[0]).c_str());
+    if (first) {
+      std::fprintf(stderr, "%s: %s\ntry %s --help\n", argv[0], error.what(), argv[0]);
+    }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
   }

@@ -158,7 +158,8 @@ class VerdictTest(unittest.TestCase):
                 done = run("all_reduce_perf", *flags)
                 self.assertEqual(done.returncode, 1)
                 self.assertIn(words, done.stderr)
-                self.assertIn("usage:", done.stderr)
+                self.assertEqual(len(done.stderr.splitlines()), 2, done.stderr)
+                self.assertRegex(done.stderr, r"\ntry \S+all_reduce_perf --help\n$")
                 self.assertEqual(rows(done.stdout), [])
 
 
