@@ -72,7 +72,7 @@ double percent(int part, int whole) { return whole == 0 ? 0 : 100.0 * part / who
 
 int print_report(const ReportOptions& options) {
   const Config& config = Config::process();
-  const CostParameters parameters = load_tuning(config);
+  const CostParameters parameters = load_tuning(config).parameters;
   const Cut links{static_cast<std::size_t>(config.slot_bytes),
                   static_cast<std::uint32_t>(config.slots)};
   const std::int64_t begin = now_ns();

@@ -28,12 +28,13 @@ constexpr char kHelp[] =
     "usage: catenary tune [options]\n"
     "\n"
     "Measures collectives on this machine, fits the parameters of the model that chooses\n"
-    "algorithms, prints them, and keeps them where communicators find them. Says so if other\n"
-    "programs were at work meanwhile.\n"
+    "algorithms, prints them, and keeps them where communicators find them. Keeps nothing, and\n"
+    "ends with code 1, if other programs took more than a tenth of the cores meanwhile.\n"
     "\n"
     "  --output FILE     write them there (CATENARY_TUNING_FILE, or a file in the cache folder)\n"
     "  --print           only print what is in use now\n"
     "  --dry-run         write nothing\n"
+    "  --anyway          keep them however busy the machine was\n"
     "  --seconds N       about how long to measure (20; with --quick 1)\n"
     "  --quick           a rough idea only: two ranks and few sizes\n"
     "  --verbose         also print each time that was measured, beside the one expected\n"
@@ -53,16 +54,17 @@ struct Options {
   bool verbose = false;
   bool quick = false;
   bool report = false;
+  bool anyway = false;
   std::optional<double> seconds;
   ReportOptions report_options;
 };
 
-double number_of(const char* text, double least, double most) {
+double number_of(const char* flag, const char* text, double least, double most) {
   char* end = nullptr;
   const double value = std::strtod(text, &end);
   if (end == text || *end != '\0' || !(value >= least && value <= most)) {
-    throw_error(ErrorCode::kInvalidArgument, "\"%s\" is not a number from %g to %g", text, least,
-                most);
+    throw_error(ErrorCode::kInvalidArgument, "%s: \"%s\" is not a number from %g to %g", flag, text,
+                least, most);
   }
   return value;
 }
@@ -71,7 +73,8 @@ std::vector<int> numbers_of(const std::string& text) {
   std::vector<int> numbers;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t comma = std::min(text.find(',', at), text.size());
-    numbers.push_back(static_cast<int>(number_of(text.substr(at, comma - at).c_str(), 2, 64)));
+    numbers.push_back(
+        static_cast<int>(number_of("--ranks", text.substr(at, comma - at).c_str(), 2, 64)));
     at = comma + 1;
   }
   return numbers;
@@ -79,13 +82,19 @@ std::vector<int> numbers_of(const std::string& text) {
 
 // Nothing if the options are no good or only help was wanted; `status` then is the exit code.
 std::optional<Options> parse(int argc, char** argv, int& status) {
-  const option known[] = {
-      {"output", required_argument, nullptr, 'o'},  {"from", required_argument, nullptr, 'f'},
-      {"print", no_argument, nullptr, 'p'},         {"dry-run", no_argument, nullptr, 'd'},
-      {"seconds", required_argument, nullptr, 's'}, {"quick", no_argument, nullptr, 'q'},
-      {"verbose", no_argument, nullptr, 'v'},       {"report", no_argument, nullptr, 'r'},
-      {"ranks", required_argument, nullptr, 'n'},   {"rounds", required_argument, nullptr, 'R'},
-      {"help", no_argument, nullptr, 'h'},          {nullptr, 0, nullptr, 0}};
+  const option known[] = {{"output", required_argument, nullptr, 'o'},
+                          {"from", required_argument, nullptr, 'f'},
+                          {"print", no_argument, nullptr, 'p'},
+                          {"dry-run", no_argument, nullptr, 'd'},
+                          {"seconds", required_argument, nullptr, 's'},
+                          {"quick", no_argument, nullptr, 'q'},
+                          {"verbose", no_argument, nullptr, 'v'},
+                          {"report", no_argument, nullptr, 'r'},
+                          {"ranks", required_argument, nullptr, 'n'},
+                          {"rounds", required_argument, nullptr, 'R'},
+                          {"anyway", no_argument, nullptr, 'a'},
+                          {"help", no_argument, nullptr, 'h'},
+                          {nullptr, 0, nullptr, 0}};
   Options options;
   for (int choice = 0; (choice = ::getopt_long(argc, argv, "hv", known, nullptr)) != -1;) {
     switch (choice) {
@@ -93,12 +102,15 @@ std::optional<Options> parse(int argc, char** argv, int& status) {
       case 'f': options.from = optarg; break;
       case 'p': options.only_print = true; break;
       case 'd': options.dry_run = true; break;
-      case 's': options.seconds = number_of(optarg, 1, 3600); break;
+      case 's': options.seconds = number_of("--seconds", optarg, 1, 3600); break;
       case 'q': options.quick = true; break;
+      case 'a': options.anyway = true; break;
       case 'v': options.verbose = options.report_options.verbose = true; break;
       case 'r': options.report = true; break;
       case 'n': options.report_options.ranks = numbers_of(optarg); break;
-      case 'R': options.report_options.rounds = static_cast<int>(number_of(optarg, 4, 255)); break;
+      case 'R':
+        options.report_options.rounds = static_cast<int>(number_of("--rounds", optarg, 4, 255));
+        break;
       case 'h': std::fputs(kHelp, stdout); return status = 0, std::nullopt;
       default: std::fputs(kHelp, stderr); return status = 2, std::nullopt;
     }
@@ -241,6 +253,8 @@ double middle(std::vector<double> values) {
   return *half;
 }
 
+bool is_too_busy(const Quality& quality) { return quality.others && *quality.others > kBusy; }
+
 std::string describe(const Quality& quality) {
   std::string text = quality.is_quick ? "Roughly measured" : "Measured";
   if (quality.others) {
@@ -248,7 +262,7 @@ std::string describe(const Quality& quality) {
   }
   text += format("; half of the times of an algorithm lie within %.0f %%.",
                  100 * middle(quality.spreads));
-  if (quality.others && *quality.others > kBusy) {
+  if (is_too_busy(quality)) {
     text += " That is too busy a machine: measure again when it is quiet.";
   }
   return text;
@@ -311,8 +325,9 @@ int run_tune(int argc, char** argv) {
   if (!options) return status;
   if (options->report) return print_report(options->report_options);
   if (options->only_print) {
-    std::printf("# %s\n", tuned_machine().c_str());
-    print_parameters(load_tuning(Config::process()));
+    const Tuning tuning = load_tuning(Config::process());
+    std::printf("# %s\n# %s\n", tuned_machine().c_str(), tuning.origin.c_str());
+    print_parameters(tuning.parameters);
     return 0;
   }
   const std::string path =
@@ -326,6 +341,13 @@ int run_tune(int argc, char** argv) {
   std::printf("# %s\n", remark.c_str());
   print_parameters(parameters);
   if (options->dry_run) return 0;
+  if (is_too_busy(quality) && !options->anyway) {
+    std::fprintf(stderr,
+                 "nothing is written to %s: on so busy a machine that would be no good; measure "
+                 "again when it is quiet, or with --anyway\n",
+                 path.c_str());
+    return 1;
+  }
   store_tuning(parameters, path, remark);
   std::fprintf(stderr, "written to %s\n", path.c_str());
   return 0;

@@ -79,7 +79,7 @@ RankFacts facts_of_this_rank(int rank, int nranks, int cores, const LinkTable& t
   facts.cores = cores;
   facts.slice_bytes = links.slice_bytes;
   facts.slots = links.slots;
-  facts.parameters = rank == 0 ? load_tuning(config) : default_parameters();
+  facts.parameters = rank == 0 ? load_tuning(config).parameters : default_parameters();
   facts.run = local_run(table, rank, nranks, config);
   for (int peer = 0; peer < nranks; ++peer) {
     if (peer == rank) continue;

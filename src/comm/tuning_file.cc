@@ -55,6 +55,25 @@ void make_folders(const std::string& path) {
   }
 }
 
+// Those of the file, or the defaults and why.
+Tuning find_tuning(const Config& config) {
+  const std::string path = tuning_path(config);
+  if (path.empty()) return {default_parameters(), "the defaults: there is no place for a file"};
+  try {
+    const std::optional<std::string> text = read_text(path);
+    if (text) return {read_tuning(*text, tuned_machine()), "those of " + path};
+    if (!config.tuning_file.empty()) {
+      log_notice(-1, path + ", which CATENARY_TUNING_FILE names, does not exist; using defaults");
+    }
+    return {default_parameters(), "the defaults: `catenary tune` has not made " + path};
+  } catch (const Error& error) {
+    log_notice(-1, format("the tuning in %s is not used, but defaults: %s; `catenary tune` makes a "
+                          "new one",
+                          path.c_str(), error.what()));
+    return {default_parameters(), "the defaults: " + path + " is no good"};
+  }
+}
+
 }  // namespace
 
 std::string tuned_machine() {
@@ -69,25 +88,10 @@ std::string tuning_path(const Config& config) {
                 static_cast<unsigned long long>(fingerprint(tuned_machine())));
 }
 
-CostParameters load_tuning(const Config& config) {
-  const std::string path = tuning_path(config);
-  if (path.empty()) return default_parameters();
-  try {
-    const std::optional<std::string> text = read_text(path);
-    if (text) {
-      const CostParameters parameters = read_tuning(*text, tuned_machine());
-      log_info(Subsystem::kTuning, -1, "The parameters of the model of time are those of " + path);
-      return parameters;
-    }
-    if (!config.tuning_file.empty()) {
-      log_notice(-1, path + ", which CATENARY_TUNING_FILE names, does not exist; using defaults");
-    }
-  } catch (const Error& error) {
-    log_notice(-1, format("the tuning in %s is not used, but defaults: %s; `catenary tune` makes a "
-                          "new one",
-                          path.c_str(), error.what()));
-  }
-  return default_parameters();
+Tuning load_tuning(const Config& config) {
+  Tuning tuning = find_tuning(config);
+  log_info(Subsystem::kInit, -1, "The parameters of the model of time are " + tuning.origin);
+  return tuning;
 }
 
 void store_tuning(const CostParameters& parameters, const std::string& path,

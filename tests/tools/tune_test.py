@@ -25,7 +25,7 @@ def run(program, *flags, **changes):
 def communicate(**changes):
     """What communicators of two ranks log while they choose an algorithm."""
     done = run(ALL_REDUCE_PERF, "--procs", "2", "-b", "64", "-e", "64", "-n", "1", "-w", "1",
-               NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="TUNING", **changes)
+               NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,TUNING", **changes)
     if done.returncode != 0:
         raise AssertionError(done.stdout + done.stderr)
     return done.stdout + done.stderr
@@ -39,7 +39,7 @@ class TuneTest(unittest.TestCase):
         self.cache = os.path.join(folder.name, "cache")
 
     def tune(self, *flags, **changes):
-        done = run(CATENARY, "tune", "--quick", *flags, **changes)
+        done = run(CATENARY, "tune", "--quick", "--anyway", *flags, **changes)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done
 
@@ -66,6 +66,7 @@ class TuneTest(unittest.TestCase):
         # What it prints, it also kept.
         printed = run(CATENARY, "tune", "--print", CATENARY_TUNING_FILE=self.path)
         self.assertEqual(printed.returncode, 0, printed.stderr)
+        self.assertIn(f"\n# those of {self.path}\n", printed.stdout)
         self.assertEqual([line for line in printed.stdout.splitlines() if line[0] != "#"],
                          [line for line in done.stdout.splitlines() if line[0] != "#"])
         self.assertEqual(os.listdir(os.path.dirname(self.path)), ["tuning"])
@@ -80,6 +81,32 @@ class TuneTest(unittest.TestCase):
     def test_a_dry_run_writes_nothing(self):
         self.tune("--dry-run", XDG_CACHE_HOME=self.cache)
         self.assertFalse(os.path.exists(self.cache))
+
+    def test_a_busy_machine_replaces_nothing(self):
+        self.write("what was there")
+        others = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
+                  for _ in range(os.cpu_count())]
+        try:
+            done = run(CATENARY, "tune", "--quick", "--output", self.path)
+        finally:
+            for other in others:
+                other.kill()
+                other.wait()
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn(f"nothing is written to {self.path}", done.stderr)
+        with open(self.path, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "what was there")
+
+    def test_defaults_are_called_so(self):
+        printed = run(CATENARY, "tune", "--print", XDG_CACHE_HOME=self.cache)
+        self.assertIn(f"\n# the defaults: `catenary tune` has not made {self.cache}", printed.stdout)
+        self.assertIn("The parameters of the model of time are the defaults",
+                      communicate(XDG_CACHE_HOME=self.cache))
+
+    def test_a_number_that_is_no_good_is_told_with_its_flag(self):
+        done = run(CATENARY, "tune", "--seconds", "0")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn('--seconds: "0" is not a number from 1', done.stderr)
 
     def test_garbage_is_refused(self):
         self.write("\x7fELF\x01\x02 no tuning at all\n")
