@@ -1,6 +1,9 @@
 // The cat* functions that enqueue: collectives that NCCL has not.
 #include "catenary/collectives.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "src/api/comm_handle.h"
 #include "src/api/enqueue.h"
 #include "src/api/export.h"
@@ -30,6 +33,22 @@ std::vector<Range> parts_of(const char* function, const char* name, const std::s
     packed += count;
   }
   return parts;
+}
+
+// Results would depend on who comes first.
+void check_apart(const char* function, std::vector<Range> parts) {
+  std::erase_if(parts, [](const Range& part) { return part.count == 0; });
+  if (!std::ranges::is_sorted(parts, {}, &Range::offset)) {
+    std::ranges::sort(parts, {}, &Range::offset);
+  }
+  const auto overlap = [](const Range& part, const Range& next) {
+    return next.offset - part.offset < part.count;
+  };
+  const auto found = std::ranges::adjacent_find(parts, overlap);
+  if (found == parts.end()) return;
+  throw_error(ErrorCode::kInvalidArgument,
+              "%s : parts that are received overlap: %zu elements at %zu, and others at %zu",
+              function, found->count, found->offset, std::next(found)->offset);
 }
 
 std::size_t total(const std::vector<Range>& parts) {
@@ -64,6 +83,7 @@ CATENARY_EXPORT ncclResult_t catAlltoAllv(const void* sendbuff, const size_t sen
     std::vector<Range> sent = parts_of(kName, "sendcounts", sendcounts, sdispls, call->nranks());
     std::vector<Range> taken = parts_of(kName, "recvcounts", recvcounts, rdispls, call->nranks());
     check_own(kName, call->rank(), sent[own].count, taken[own].count);
+    if (rdispls != nullptr) check_apart(kName, taken);
     const std::size_t count = total(sent);
     enqueue({kName, Collective::kAllToAllV, sendbuff, recvbuff, count, datatype, -1, 0, comm,
              stream, shared(std::move(sent), std::move(taken))});
@@ -79,6 +99,7 @@ CATENARY_EXPORT ncclResult_t catAllGatherv(const void* sendbuff, size_t sendcoun
     const CommCall call(comm, kName);
     std::vector<Range> taken = parts_of(kName, "recvcounts", recvcounts, rdispls, call->nranks());
     check_own(kName, call->rank(), sendcount, taken[static_cast<std::size_t>(call->rank())].count);
+    if (rdispls != nullptr) check_apart(kName, taken);
     const std::size_t count = total(taken);
     enqueue({kName, Collective::kAllGatherV, sendbuff, recvbuff, count, datatype, -1, 0, comm,
              stream, shared({{0, sendcount}}, std::move(taken))});

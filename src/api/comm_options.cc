@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "src/base/error.h"
+#include "src/base/log.h"
 
 namespace catenary {
 namespace {
@@ -55,6 +56,12 @@ CommunicatorOptions parse_options(const ncclConfig_t* given, const Config& confi
     }
     if (known.blocking != NCCL_CONFIG_UNDEF_INT) options.blocking = known.blocking != 0;
     if (known.commName != nullptr) options.name = known.commName;
+    if (known.netName != nullptr) {
+      log_info(Subsystem::kInit, -1,
+               format("the option netName, %s, means nothing here: CATENARY_TRANSPORTS says which "
+                      "transports may be used",
+                      known.netName));
+    }
   }
   if (config.comm_blocking >= 0) options.blocking = config.comm_blocking != 0;
   return options;

@@ -25,10 +25,11 @@ Stream* check_stream(const AnyGiven& given, Device& device) {
   return stream;
 }
 
-[[noreturn]] void refuse_root(const char* function, int root, const CommCall& call) {
-  throw_error(ErrorCode::kInvalidArgument,
-              "%s : invalid root %d (root should be in the 0..%d range)", function, root,
-              call->nranks() - 1);
+// `what`: root or peer.
+void check_rank(const char* function, const char* what, int rank, const CommCall& call) {
+  if (rank >= 0 && rank < call->nranks()) return;
+  throw_error(ErrorCode::kInvalidArgument, "%s : invalid %s %d (%s should be in the 0..%d range)",
+              function, what, rank, what, call->nranks() - 1);
 }
 
 bool has_elements(const std::vector<Range>& parts) {
@@ -117,8 +118,7 @@ void enqueue(const Given& given) {
   const CommCall call(given.comm, given.function);
   call->throw_if_failed();
   const DataType type = check_type(given.type);
-  if (has_root(given.kind) && (given.root < 0 || given.root >= call->nranks()))
-    refuse_root(given.function, given.root, call);
+  if (has_root(given.kind)) check_rank(given.function, "root", given.root, call);
   check_buffers(given, call->rank());
   check_in_place(given);
   check_count(given, call->nranks());
@@ -147,7 +147,7 @@ void enqueue(const GivenMessage& given) {
   const CommCall call(given.comm, given.function);
   call->throw_if_failed();
   const DataType type = check_type(given.type);
-  if (given.peer < 0 || given.peer >= call->nranks()) refuse_root(given.function, given.peer, call);
+  check_rank(given.function, "peer", given.peer, call);
   if (given.buffer == nullptr && given.count > 0) {
     throw_error(ErrorCode::kInvalidArgument, "%s : %s argument is NULL", given.function,
                 given.sends ? "sendbuff" : "recvbuff");

@@ -22,7 +22,10 @@ void check_pointer(const void* pointer, const char* function, const char* argume
 }
 
 void check_rank(const char* function, int nranks, int rank) {
-  if (nranks < 1 || rank < 0 || rank >= nranks) {
+  if (nranks < 1) {
+    throw_error(ErrorCode::kInvalidArgument, "%s : invalid number of ranks %d", function, nranks);
+  }
+  if (rank < 0 || rank >= nranks) {
     throw_error(ErrorCode::kInvalidArgument, "%s : invalid rank requested : %d/%d", function, rank,
                 nranks);
   }

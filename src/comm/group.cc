@@ -52,13 +52,13 @@ void Group::note_error(const Error& error) {
 }
 
 // False: it was an inner level, and nothing happens before the outermost one is closed.
-bool Group::close() {
-  if (depth_ == 0) throw_error(ErrorCode::kInvalidUsage, "ncclGroupEnd: not in a group call.");
+bool Group::close(const char* function) {
+  if (depth_ == 0) throw_error(ErrorCode::kInvalidUsage, "%s: not in a group call.", function);
   return --depth_ == 0;
 }
 
 Group::Outcome Group::end() {
-  if (!close()) return Outcome::kDone;
+  if (!close("ncclGroupEnd")) return Outcome::kDone;
   const ScopeExit forgetting([this] { forget(); });
   Rows rows;
   // Before `rows` waits: what cannot start would be missing for the others.
@@ -129,7 +129,7 @@ bool Group::share_a_stream() {
 
 // Communicators run side by side.
 std::optional<double> Group::simulate_end_ns() {
-  if (!close()) return std::nullopt;
+  if (!close("ncclGroupSimulateEnd")) return std::nullopt;
   const ScopeExit forgetting([this] { forget(); });
   cancel_jobs();
   if (first_error_) throw Error(*first_error_);
@@ -146,7 +146,7 @@ std::optional<double> Group::simulate_end_ns() {
 }
 
 void Group::drop() {
-  if (!close()) return;
+  if (!close("ncclGroupEnd")) return;
   const ScopeExit forgetting([this] { forget(); });
   cancel_jobs();
 }

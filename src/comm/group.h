@@ -77,7 +77,7 @@ class Group {
     return again ? members_[joined_ - 1] : join(communicator);
   }
   Member& join(const std::shared_ptr<Communicator>& communicator);
-  bool close();
+  bool close(const char* function);
   void submit();
   bool share_a_stream();
   void cancel_jobs() const;

@@ -27,9 +27,12 @@ int device_limit() {
 
 void check_ordinal(int ordinal) {
   if (ordinal >= 0 && ordinal < device_limit()) return;
-  throw DeviceError(DeviceStatus::kInvalidDevice,
-                    format("device %d does not exist: there are %d (see CATENARY_DEVICES)", ordinal,
-                           device_limit()));
+  const bool is_told = Config::process().devices > 0;
+  throw DeviceError(
+      DeviceStatus::kInvalidDevice,
+      format(is_told ? "device %d does not exist: CATENARY_DEVICES says that there are %d"
+                     : "device %d does not exist: no more than %d are made (see CATENARY_DEVICES)",
+             ordinal, device_limit()));
 }
 
 constinit std::atomic<Device*> devices[kMostDevices] = {};

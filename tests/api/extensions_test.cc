@@ -335,6 +335,13 @@ TEST(UnevenArguments, that_cannot_be_are_refused_and_the_communicator_lives_on) 
     require_result(all_to_all(two, elsewhere.data(), two, a.data()), ncclInvalidArgument,
                    "in place, from another place");
     require_result(all_to_all(two, nullptr, two, nullptr), ncclInvalidArgument, "no buffer");
+    const Counts overlapping = {3, 2};
+    require_result(catAlltoAllv(a.data(), two.data(), nullptr, b.data(), two.data(),
+                                overlapping.data(), ncclInt32, seat.comm, seat.stream),
+                   ncclInvalidArgument, "parts that overlap");
+    require_result(catAllGatherv(a.data(), 2, b.data(), two.data(), overlapping.data(), ncclInt32,
+                                 seat.comm, seat.stream),
+                   ncclInvalidArgument, "AllGatherv's parts overlap");
     require_result(catAlltoAllv(a.data(), nullptr, nullptr, b.data(), two.data(), nullptr,
                                 ncclInt32, seat.comm, seat.stream),
                    ncclInvalidArgument, "no counts");

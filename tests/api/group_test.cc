@@ -94,6 +94,7 @@ TEST_F(Alone, only_the_outermost_end_simulates) {
 TEST_F(Alone, a_simulation_needs_a_group_and_its_structure) {
   ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
   EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclInvalidUsage);
+  EXPECT_TRUE(contains(last_error(), "ncclGroupSimulateEnd: not in a group")) << last_error();
   info.magic = 1;
   ASSERT_EQ(ncclGroupStart(), ncclSuccess);
   EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclInvalidArgument);

@@ -33,7 +33,12 @@ TEST_F(Alone, bad_arguments_are_refused_by_name) {
   refused(ncclReduce(&data, &data, 1, ncclFloat32, ncclSum, 1, comm_, stream_),
           "invalid root 1 (root should be in the 0..0 range)");
   refused(ncclBroadcast(&data, &data, 1, ncclFloat32, -1, comm_, stream_), "invalid root -1");
-  refused(ncclSend(&data, 1, ncclFloat32, 1, comm_, stream_), "1");
+  refused(ncclSend(&data, 1, ncclFloat32, 1, comm_, stream_),
+          "invalid peer 1 (peer should be in the 0..0 range)");
+  ncclUniqueId id = {};
+  ncclComm_t none = nullptr;
+  refused(ncclCommInitRank(&none, 0, id, 0), "invalid number of ranks 0");
+  refused(ncclCommInitRank(&none, 2, id, 2), "invalid rank requested : 2/2");
   refused(ncclGetUniqueId(nullptr), "uniqueId argument is NULL");
   refused(ncclGetVersion(nullptr), "version argument is NULL");
   refused(ncclCommCount(comm_, nullptr), "count argument is NULL");

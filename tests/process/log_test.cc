@@ -37,7 +37,10 @@ class Log : public ::testing::Test {
       require(std::freopen(errors.c_str(), "w", stderr) != nullptr, "freopen");
       if (subsystems != nullptr) ::setenv("NCCL_DEBUG_SUBSYS", subsystems, 1);
       ncclComm_t comm = nullptr;
-      require_success(ncclCommInitRank(&comm, 1, new_unique_id(), 0), "ncclCommInitRank");
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.netName = "IB";
+      require_success(ncclCommInitRankConfig(&comm, 1, new_unique_id(), 0, &config),
+                      "ncclCommInitRankConfig");
       require_result(ncclGroupEnd(), ncclInvalidUsage, "ncclGroupEnd");
       require_success(ncclCommDestroy(comm), "ncclCommDestroy");
     });
@@ -81,6 +84,8 @@ TEST_F(Log, of_level_info_has_the_lines_that_scripts_look_for) {
   const std::string init = head + R"(\[Rank 0\] ncclCommInitRankConfig )" + comm;
   EXPECT_TRUE(has_line(text, init + "- Init START")) << text;
   EXPECT_TRUE(has_line(text, init + R"(commId 0x[0-9a-f]+ - Init COMPLETE)")) << text;
+  EXPECT_TRUE(contains(text, "NCCL INFO the option netName, IB, means nothing here")) << text;
+  EXPECT_TRUE(contains(text, "NCCL INFO The parameters of the model of time are ")) << text;
   EXPECT_TRUE(has_line(text, head + comm + "- Destroy COMPLETE")) << text;
   const std::string when = R"(\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] )";
   EXPECT_TRUE(has_line(text, when + place + R"(\S+:\d+ \(\w+\) NCCL WARN .*not in a group.*)"))
