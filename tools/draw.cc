@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "src/base/error.h"
+#include "src/picture/condense.h"
 #include "src/picture/space_time.h"
 #include "tools/scene_options.h"
 #include "tools/verb.h"
@@ -13,9 +14,12 @@ constexpr char kUsage[] =
     "usage: catenary draw <collective> <algorithm> --ranks N [options]\n\n"
     "Writes an SVG: time runs to the right, a rank is a row, a card is a step. The colour of a "
     "card\n"
-    "is the part of the data in its hands, the strip at its foot whose contributions it holds.\n\n"
+    "is the part of the data in its hands, the strip at its foot whose contributions it holds.\n"
+    "Where that would be very long, steps in a row with one peer, or none, are one card.\n\n"
     "  --ranks N    so many ranks\n"
-    "  --root R     of a collective with a root, 0 if not given; of Send and Recv who receives\n"
+    "  --root R     of a collective with a root, 0 if not given; of Send and Recv who receives, 1 "
+    "if not\n"
+    "               given: rank 0 sends\n"
     "  --box B      so many consecutive ranks share a machine\n"
     "  --lanes L    so many parallel copies of the schedule, a panel each, instead of what it is "
     "for\n"
@@ -33,7 +37,7 @@ int run_draw(int argc, char** argv) {
   if (!options.format.empty() || options.in_place) {
     throw_error(ErrorCode::kInvalidUsage, "--format and --in-place are for catenary export");
   }
-  write_out(options.out, space_time_svg(timeline_of(options.scene)));
+  write_out(options.out, space_time_svg(legible_timeline(options.scene)));
   return 0;
 }
 

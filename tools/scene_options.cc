@@ -70,6 +70,7 @@ constexpr option kOptions[] = {
 bool read_scene_options(int argc, char** argv, SceneOptions& options) {
   Scene& scene = options.scene;
   scene.ranks = 0;
+  scene.root = kNobody;
   scene.lanes = 0;
   for (int found = 0; (found = getopt_long(argc, argv, "", kOptions, nullptr)) != -1;) {
     switch (found) {
@@ -91,6 +92,7 @@ bool read_scene_options(int argc, char** argv, SceneOptions& options) {
   }
   if (scene.ranks == 0) throw_error(ErrorCode::kInvalidUsage, "--ranks is missing");
   scene.algorithm = &algorithm_of(argv[optind], argv[optind + 1]);
+  if (scene.root == kNobody) scene.root = is_point_to_point(scene) && scene.ranks > 1 ? 1 : 0;
   if (scene.lanes == 0) scene.lanes = scene.algorithm->lanes;
   return true;
 }

@@ -50,7 +50,9 @@ Layout::Layout(const Timeline& timeline)
   const bool some = units_ > 20;
   const double narrow = is_exchange(timeline.scene) ? 30 : 24;  // labels are pairs
   card_width_ = many ? narrow : some ? std::max(narrow, 28.0) : 36;
-  card_height_ = combines(timeline.scene) ? 26 : 20;
+  const bool has_runs = std::ranges::any_of(
+      timeline.actions, [](const Action& action) { return !action.run.empty(); });
+  card_height_ = combines(timeline.scene) || has_runs ? 26 : 20;
   // A short schedule gets wide gaps, so that arrows over many rows do not stand upright.
   const double gap = kCardsWidth / units_ - card_width_;
   pitch_ = card_width_ + std::clamp(gap, many ? 12.0 : some ? 18.0 : 26.0, 64.0);

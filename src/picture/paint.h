@@ -1,5 +1,6 @@
 // What colours, labels and strips mean in a space-time picture, and the cards and tiles that carry
 // them. Colour is the part of the data where there are several, otherwise the rank that gave it.
+// Each lane has parts of its own, numbered on.
 //
 // Values; any thread; nothing fails.
 #pragma once
@@ -21,20 +22,29 @@ class Paint {
   int colours() const { return colours_; }
   Colour colour(int index) const { return colour_of(index, colours_); }
 
-  // Of what holds contributions of several ranks where colours are ranks: grey.
-  Colour colour(const Content& content) const;
-  std::string label(const Content& content) const;
+  // Of what holds contributions of several ranks where colours are ranks, and of runs: grey.
+  Colour colour(int lane, const Content& content) const;
+  Colour colour(const Action& action) const;
   bool is_complete(const Content& content) const;
 
-  void card(Svg& svg, const Box& box, const Content& content, bool is_kept) const;
-  // `contents` are as many as the data has parts; those without a contribution are left white.
-  void tiles(Svg& svg, const Box& box, const std::vector<Content>& contents) const;
+  void card(Svg& svg, const Box& box, int lane, const Content& content, bool is_kept) const;
+  // Of a run: how many steps, and at the foot a place for each of them.
+  void run_card(Svg& svg, const Box& box, int lane, const std::vector<Content>& run,
+                bool is_kept) const;
+  // `contents` are as many as a lane's data has parts; those without a contribution are left white.
+  void tiles(Svg& svg, const Box& box, int lane, const std::vector<Content>& contents) const;
 
  private:
-  void strip(Svg& svg, const Box& box, const Content& content) const;
+  // Which part of all lanes' data it is.
+  int part_of(int lane, const Content& content) const { return lane * parts_ + content.part; }
+  std::string label(int lane, const Content& content) const;
+  void words(Svg& svg, const Box& box, Colour ground, const std::string& text) const;
+  void frame(Svg& svg, const Box& box, Colour hue, bool is_kept) const;
+  void strip(Svg& svg, const Box& box, int lane, const Content& content) const;
 
   int ranks_;
-  int parts_;
+  int lanes_;
+  int parts_;  // of a lane
   bool combines_;
   bool colours_are_parts_;
   bool labels_are_pairs_;  // "2>5": who gave it, and for whom

@@ -69,15 +69,22 @@ class SpaceTime {
   }
 
   std::string facts() const {
-    const std::size_t messages = timeline_.messages.size();
+    const std::size_t messages = timeline_.message_count();
     const int parts = timeline_.chunk_count() * scene_.lanes;
     std::string text =
-        format("%d unit%s of time; ", timeline_.units, timeline_.units == 1 ? "" : "s");
+        format("%d unit%s of time%s; ", timeline_.units, timeline_.units == 1 ? "" : "s",
+               is_condensed() ? ", one for a run of steps (×n)" : "");
     if (messages == 0) return text + "no messages";
+    text += format("%zu message%s of ", messages, messages == 1 ? "" : "s") +
+            (parts > 1 ? format("1/%d of the data each", parts) : std::string("all the data"));
     const auto most = static_cast<double>(timeline_.most_messages());
-    return text + format("%zu message%s of ", messages, messages == 1 ? "" : "s") +
-           (parts > 1 ? format("1/%d of the data each", parts) : std::string("all the data")) +
-           format("; a rank sends up to %.3g × the data", most / parts);
+    if (most == 0) return text + ", to the sender itself";
+    return text + format("; a rank sends up to %.3g × the data", most / parts);
+  }
+
+  bool is_condensed() const {
+    return std::ranges::any_of(timeline_.actions,
+                               [](const Action& action) { return !action.run.empty(); });
   }
 
   void header() {
@@ -93,7 +100,8 @@ class SpaceTime {
       svg_.line({x, top}, {x, bottom}, " class=\"grid\"");
     }
     if (scene_.lanes > 1) {
-      svg_.text({Layout::kMargin, top - 8}, " class=\"note\"", format("lane %d", lane));
+      svg_.text({Layout::kMargin, top - 16}, " class=\"note\"",
+                format("lane %d, which has 1/%d of the data to itself", lane, scene_.lanes));
     }
     const Box first = layout_.tiles_before(lane, 0);
     const Box last = layout_.tiles_after(lane, 0);
@@ -128,8 +136,8 @@ class SpaceTime {
           timeline_.outputs[static_cast<std::size_t>(lane)][static_cast<std::size_t>(rank)]
                            [static_cast<std::size_t>(i)];
     }
-    paint_.tiles(svg_, before, gives);
-    paint_.tiles(svg_, layout_.tiles_after(lane, rank), gets);
+    paint_.tiles(svg_, before, lane, gives);
+    paint_.tiles(svg_, layout_.tiles_after(lane, rank), lane, gets);
   }
 
   void ghost_label(double y, int rank) {
@@ -157,7 +165,8 @@ class SpaceTime {
   enum class Part { kShaft, kHead };
 
   void arrow(const Message& message, Part part) {
-    const std::string colour = text_of(shade(paint_.colour(timeline_.sent(message)), kLineShade));
+    const std::string colour =
+        text_of(shade(paint_.colour(timeline_.actions[message.sender]), kLineShade));
     const Point from = leaves(message);
     const Point to = arrives(message);
     if (message.from == message.to) {
@@ -204,12 +213,30 @@ class SpaceTime {
   }
 
   void card(const Action& action) {
-    svg_.open("", format("rank %d, step %zu: %s; holds part %d of ranks %s", action.rank,
-                         action.first_step, describe(timeline_, action).c_str(), action.result.part,
-                         action.result.from.text().c_str()));
     const bool is_kept = timeline_.last_step(action).dst.buffer == Buffer::kOutput;
-    paint_.card(svg_, layout_.card(action), action.result, is_kept);
+    const std::string does = describe(timeline_, action);
+    if (action.run.empty()) {
+      svg_.open("", format("rank %d, step %zu: %s; holds part %d of ranks %s", action.rank,
+                           action.first_step, does.c_str(), action.result.part,
+                           action.result.from.text().c_str()));
+      paint_.card(svg_, layout_.card(action), action.lane, action.result, is_kept);
+    } else {
+      svg_.open(
+          "", format("rank %d, steps %zu to %zu: %s; %s", action.rank, action.first_step,
+                     action.first_step + action.steps - 1, does.c_str(), parts_of(action).c_str()));
+      paint_.run_card(svg_, layout_.card(action), action.lane, action.run, is_kept);
+    }
     svg_.close();
+  }
+
+  // "holds part 3 of ranks 0-7, part 4 of ranks 0-7"
+  static std::string parts_of(const Action& action) {
+    std::string text;
+    for (const Content& content : action.run) {
+      text += format("%spart %d of ranks %s", text.empty() ? "holds " : ", ", content.part,
+                     content.from.text().c_str());
+    }
+    return text;
   }
 
   void axis() {
@@ -242,7 +269,7 @@ double SpaceTime::legend() {
   };
   const auto show = [&](const Content& content, bool is_kept) {
     const double height = layout_.card_height();
-    paint_.card(svg_, {x, y - height / 2, layout_.card_width(), height}, content, is_kept);
+    paint_.card(svg_, {x, y - height / 2, layout_.card_width(), height}, 0, content, is_kept);
     x += layout_.card_width() + 8;
   };
   Content some{.part = 0, .from = {}};
@@ -258,10 +285,24 @@ double SpaceTime::legend() {
     say("holds all");
   } else {
     show(some, false);
-    say(is_exchange(scene_) ? "a step; given by → for" : "a step");
+    say(!is_exchange(scene_) ? "a step"
+        : scene_.lanes == 1  ? "a step; given by → for"
+                             : "a step; given by → for/lane");
   }
   show(some, true);
   say("kept as a result");
+  if (is_condensed()) {
+    constexpr double kRoom = 400;  // for what follows
+    if (x + kRoom > layout_.width()) {
+      x = Layout::kMargin;
+      y += 34;
+    }
+    const double height = layout_.card_height();
+    const Box place{x, y - height / 2, layout_.card_width(), height};
+    paint_.run_card(svg_, place, 0, {some, some}, false);
+    x += layout_.card_width() + 8;
+    say("so many steps; strip: what each has in hand");
+  }
   x = Layout::kMargin;
   y += 30;
   say(paint_.colours_are_parts() ? "part of the data" : "given by rank");

@@ -116,6 +116,7 @@ class LaneRun {
                   .steps = fold_steps(schedules_[static_cast<std::size_t>(rank)], state.step),
                   .start = state.clock,
                   .result = {},
+                  .run = {},
                   .arrivals = {},
                   .departure = {}};
     if (!take_messages(rank, action.first_step, action.steps, action.arrivals)) return false;
@@ -178,6 +179,16 @@ class LaneRun {
   std::vector<Message> messages_;
 };
 
+std::string describe_run(const Action& action, const Step& first) {
+  if (first.recv_from != kNobody) {
+    return format("receives %zu messages from %d", action.steps, first.recv_from);
+  }
+  if (first.send_to != kNobody) {
+    return format("sends %zu messages to %d", action.steps, first.send_to);
+  }
+  return format("copies %zu chunks", action.steps);
+}
+
 std::string text_of(const Chunk& chunk) {
   const char* const kNames[] = {"nothing", "input", "output", "scratch", "carry"};
   return format("%s %d", kNames[static_cast<int>(chunk.buffer)], chunk.index);
@@ -233,10 +244,17 @@ std::size_t Timeline::most_steps() const {
   return most;
 }
 
+std::size_t Timeline::message_count() const {
+  std::size_t sum = 0;
+  for (const Message& message : messages) sum += message.count;
+  return sum;
+}
+
 std::size_t Timeline::most_messages() const {
   std::vector<std::size_t> sent_by(static_cast<std::size_t>(scene.ranks));
   for (const Message& message : messages) {
-    if (message.from != message.to) ++sent_by[static_cast<std::size_t>(message.from)];
+    if (message.from != message.to)
+      sent_by[static_cast<std::size_t>(message.from)] += message.count;
   }
   return *std::ranges::max_element(sent_by);
 }
@@ -270,6 +288,7 @@ std::string describe(const Timeline& timeline, const Action& action) {
           .schedules[static_cast<std::size_t>(action.lane)][static_cast<std::size_t>(action.rank)];
   const Step& first = schedule.steps[action.first_step];
   const Step& last = timeline.last_step(action);
+  if (!action.run.empty()) return describe_run(action, first);
   std::string text;
   const auto add = [&](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
   if (!action.arrivals.empty()) {

@@ -40,14 +40,15 @@ struct Content {
   RankSet from;
 };
 
-// A step, or the steps of a fold.
+// A step, the steps of a fold, or of a run: see condense.h.
 struct Action {
   int lane = 0;
   int rank = 0;
   std::size_t first_step = 0;  // in the rank's schedule
   std::size_t steps = 1;
-  int start = 0;  // and ends at start + 1
-  Content result;
+  int start = 0;                         // and ends at start + 1
+  Content result;                        // of a run: of its first step, from whom all of them are
+  std::vector<Content> run;              // what each step of a run has in hand; empty for others
   std::vector<std::size_t> arrivals;     // indexes of messages, in the order of the steps
   std::optional<std::size_t> departure;  // index of a message
 };
@@ -58,6 +59,7 @@ struct Message {
   int to = 0;
   std::size_t sender = 0;  // indexes of actions
   std::size_t receiver = 0;
+  std::size_t count = 1;  // so many in a row
 };
 
 struct Timeline {
@@ -69,8 +71,8 @@ struct Timeline {
   std::vector<std::vector<std::vector<Content>>> outputs;  // at the end: [lane][rank][chunk]
 
   int chunk_count() const { return schedules[0][0].chunk_count; }
-  const Content& sent(const Message& message) const { return actions[message.sender].result; }
   const Step& last_step(const Action& action) const;
+  std::size_t message_count() const;
   std::size_t most_steps() const;     // that a rank has in a lane
   std::size_t most_messages() const;  // that a rank sends in all lanes, to others
 };

@@ -7,6 +7,7 @@
 
 #include "src/base/error.h"
 #include "src/picture/chrome_trace.h"
+#include "src/picture/condense.h"
 #include "src/picture/msccl.h"
 #include "src/picture/palette.h"
 #include "src/picture/space_time.h"
@@ -39,6 +40,28 @@ TEST(Picture, repeats_the_first_and_last_row_of_a_ring_only) {
   const std::string direct =
       space_time_svg(timeline_of(scene_of(Collective::kAllReduce, "direct", 6)));
   EXPECT_EQ(count(direct, ">(5)<"), 0u);
+}
+
+TEST(Picture, numbers_the_parts_of_each_lane_on) {
+  Scene scene = scene_of(Collective::kAllReduce, "ring", 4);
+  EXPECT_EQ(count(space_time_svg(timeline_of(scene)), "fill=\"#000000\">7<"), 0u);
+  scene.lanes = 2;
+  const std::string picture = space_time_svg(timeline_of(scene));
+  for (const std::string part : {">0<", ">3<", ">4<", ">7<"}) {
+    // A card for each step with it, a number of the legend, and perhaps one of the axis.
+    EXPECT_GE(count(picture, part), 4u * 7 / 4) << part;
+  }
+  scene = scene_of(Collective::kAllToAll, "pairwise", 4);
+  scene.lanes = 2;
+  EXPECT_EQ(count(space_time_svg(timeline_of(scene)), ">2→3/1<"), 2u) << "sent and received";
+}
+
+TEST(Picture, of_runs_tells_how_many_steps_and_what_each_has) {
+  const Timeline timeline = legible_timeline(scene_of(Collective::kAllToAll, "bruck", 16));
+  const std::string picture = space_time_svg(timeline);
+  EXPECT_EQ(count(picture, ">×16<"), 16u);
+  EXPECT_EQ(count(picture, ">×8<"), 16u * 8);
+  EXPECT_EQ(count(picture, "<title>rank "), timeline.actions.size());
 }
 
 TEST(Trace, has_a_slice_for_each_step_and_both_ends_of_each_message) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "src/base/error.h"
+#include "src/picture/condense.h"
 #include "tests/picture/scenes.h"
 
 namespace catenary {
@@ -128,6 +129,52 @@ TEST(Timeline, every_step_and_every_send_is_there_once) {
     for (const Action& action : timeline.actions) drawn += action.steps;
     EXPECT_EQ(drawn, steps) << name_of(scene);
     EXPECT_EQ(timeline.messages.size(), sends) << name_of(scene);
+  }
+}
+
+TEST(Condensed, shows_the_rounds_of_a_long_schedule) {
+  const Scene scene = scene_of(Collective::kAllToAll, "bruck", 16);
+  EXPECT_GT(timeline_of(scene).units, 70);
+  const Timeline timeline = legible_timeline(scene);
+  EXPECT_EQ(timeline.units, 9) << "the copies, then four times a send and a receive";
+  EXPECT_EQ(timeline.messages.size(), 16u * 4);
+  EXPECT_EQ(timeline.message_count(), 16u * 4 * 8);
+  EXPECT_EQ(action_at(timeline, 3, 0).run.size(), 16u);
+  const Action& send = action_at(timeline, 3, 1);
+  EXPECT_EQ(send.steps, 8u);
+  EXPECT_EQ(describe(timeline, send), "sends 8 messages to 4");
+}
+
+TEST(Condensed, leaves_alone_what_is_short_or_gains_little) {
+  for (const int ranks : {4, 32}) {
+    const Scene scene = scene_of(Collective::kAllReduce, "ring", ranks);
+    EXPECT_EQ(legible_timeline(scene).units, timeline_of(scene).units);
+  }
+}
+
+TEST(Condensed, has_every_step_and_message_in_an_order_that_can_be) {
+  for (const Scene& scene : all_scenes({1, 2, 5, 8, 16})) {
+    const Timeline whole = timeline_of(scene);
+    const Timeline timeline = condensed(whole);
+    EXPECT_LE(timeline.units, whole.units) << name_of(scene);
+    EXPECT_EQ(timeline.message_count(), whole.message_count()) << name_of(scene);
+    EXPECT_EQ(timeline.most_messages(), whole.most_messages()) << name_of(scene);
+    std::size_t steps = 0;
+    std::size_t before = 0;
+    for (const Action& action : whole.actions) before += action.steps;
+    const Action* last = nullptr;
+    for (const Action& action : timeline.actions) {
+      steps += action.steps;
+      if (last != nullptr && last->lane == action.lane && last->rank == action.rank) {
+        EXPECT_LT(last->start, action.start) << name_of(scene);
+      }
+      last = &action;
+    }
+    EXPECT_EQ(steps, before) << name_of(scene);
+    for (const Message& message : timeline.messages) {
+      EXPECT_LT(timeline.actions[message.sender].start, timeline.actions[message.receiver].start)
+          << name_of(scene);
+    }
   }
 }
 

@@ -1,6 +1,6 @@
-"""`catenary verify`: what it says of what it cannot prove.
+"""The `catenary` command: what `verify` says of what it cannot prove, and what `draw` takes for granted.
 
-usage: verify_command_test.py <catenary>
+usage: command_test.py <catenary>
 """
 
 import subprocess
@@ -12,7 +12,11 @@ TIMEOUT_S = 60
 
 
 def verify(*arguments):
-    return subprocess.run([CATENARY, "verify", *arguments], capture_output=True, text=True,
+    return run("verify", *arguments)
+
+
+def run(*arguments):
+    return subprocess.run([CATENARY, *arguments], capture_output=True, text=True,
                           timeout=TIMEOUT_S, check=False)
 
 
@@ -53,6 +57,27 @@ class VerifyTest(unittest.TestCase):
         done = verify("--help")
         self.assertEqual(done.returncode, 0)
         self.assertTrue(done.stdout.startswith("usage: catenary verify"))
+
+
+class DrawTest(unittest.TestCase):
+    def draw(self, *arguments):
+        done = run("draw", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_a_send_goes_to_another_rank_unless_told_otherwise(self):
+        for collective in ("Send", "Recv"):
+            picture = self.draw(collective, "direct", "--ranks", "4")
+            self.assertIn("from 0 to 1<", picture)
+            self.assertIn("a rank sends up to 1 × the data", picture)
+        self.assertIn("from 0 to 2<", self.draw("Send", "direct", "--ranks", "4", "--root", "2"))
+        to_itself = self.draw("Send", "direct", "--ranks", "4", "--root", "0")
+        self.assertIn("1 message of all the data, to the sender itself", to_itself)
+
+    def test_many_steps_are_drawn_by_runs(self):
+        picture = self.draw("AlltoAll", "bruck", "--ranks", "16")
+        self.assertIn("9 units of time, one for a run of steps", picture)
+        self.assertIn("12 units of time; ", self.draw("AlltoAll", "bruck", "--ranks", "4"))
 
 
 if __name__ == "__main__":
