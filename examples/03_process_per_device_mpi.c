@@ -2,7 +2,7 @@
  * A process per device, started by mpirun. MPI carries the unique id to all ranks and is not needed
  * for anything else; whatever a job has for passing 128 bytes around would do.
  *
- *     mpirun -n 4 03_process_per_device_mpi
+ *     mpirun -n 4 --oversubscribe 03_process_per_device_mpi
  */
 #include <mpi.h>
 

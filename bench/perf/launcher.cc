@@ -32,11 +32,11 @@ std::string directory_of_executable() {
   return full.substr(0, full.rfind('/'));
 }
 
-// Beside the tools after a build (bin/ and lib/), or in a folder of the installed library.
+// After a build in lib/ beside bin/; once installed in a folder of the library's.
 void* open_mpi_module() {
   const std::string here = directory_of_executable();
   std::string tried;
-  for (const char* folder : {"/../lib/", "/../lib/catenary/", "/"}) {
+  for (const char* folder : {"/../lib/", CATENARY_INSTALLED_MODULES}) {
     const std::string path = here + folder + kMpiModuleFile;
     if (access(path.c_str(), R_OK) != 0) {
       tried += " " + path;

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs into an empty prefix, moves it, and builds the outside project against what lies there, by
-# find_package and by pkg-config. usage: install_test.sh <build directory> <cmake> <library directory>
+# find_package and by pkg-config.
+# usage: install_test.sh <build directory> <cmake> <library directory> <with tools: yes or no> <with MPI: 1 or 0>
 set -euo pipefail
-build=$1 cmake=$2 libdir=$3
+build=$1 cmake=$2 libdir=$3 with_tools=$4 with_mpi=$5
 outside=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/outside
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -62,3 +63,18 @@ for library in cudart cuda; do
     grep -oE 'cu[a-zA-Z]+\($' | tr -d '(' | sort -u) \
     <(nm -D --defined-only "$cuda/lib64/lib$library.so" | awk '$2 == "T" { print $3 }' | sort -u)
 done
+
+if [[ $with_tools == yes ]]; then
+  echo "== an installed tool"
+  tool=$prefix/bin/all_reduce_perf
+  [[ $(realpath "$(ldd "$tool" | awk '$1 == "libnccl.so.2" { print $3 }')") == \
+    "$(realpath "$prefix/$libdir/libnccl.so.2")" ]]
+  "$tool" --procs 2 -b 8 -e 8 -n 2 >"$scratch/table"
+  grep -q 'Out of bounds values : 0 OK' "$scratch/table"
+  if [[ $with_mpi == 1 ]]; then
+    # Without mpirun it is one process of one; what counts is that it finds the module.
+    OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+      "$tool" -b 8 -e 8 -n 2 >"$scratch/table"
+    grep -q 'Out of bounds values : 0 OK' "$scratch/table"
+  fi
+fi
