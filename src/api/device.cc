@@ -9,6 +9,7 @@
 
 #include "src/base/error.h"
 #include "src/base/log.h"
+#include "src/base/thread_text.h"
 #include "src/device/device.h"
 #include "src/device/device_error.h"
 #include "src/device/event.h"
@@ -21,12 +22,11 @@ namespace catenary {
 namespace {
 
 thread_local catError_t last_error = catSuccess;
-thread_local char last_message[512] = "";
+thread_local ThreadText<512> last_message;
 
 catError_t keep(catError_t error, const char* message) noexcept {
   last_error = error;
-  std::strncpy(last_message, message, sizeof last_message - 1);
-  CATENARY_WARN(last_message);
+  CATENARY_WARN(last_message.keep(message));
   return error;
 }
 
@@ -117,7 +117,7 @@ catError_t catPeekAtLastError(void) { return last_error; }
 
 catError_t catSetLastError(catError_t error) { return last_error = error; }
 
-const char* catGetLastErrorMessage(void) { return last_message; }
+const char* catGetLastErrorMessage(void) { return last_message.get(); }
 
 const char* catGetErrorString(catError_t error) {
   switch (error) {

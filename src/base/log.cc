@@ -12,6 +12,7 @@
 
 #include "src/base/config.h"
 #include "src/base/error.h"
+#include "src/base/thread_text.h"
 
 namespace catenary {
 namespace {
@@ -207,11 +208,10 @@ void log_notice(int device, const std::string& message) {
 }
 
 const char* last_error_text() {
-  static thread_local char copy[sizeof Log::last_error];
+  static thread_local ThreadText<sizeof Log::last_error> copy;
   Log& log = the_log();
   const std::lock_guard lock(log.mutex);
-  std::memcpy(copy, log.last_error, sizeof copy);
-  return copy;
+  return copy.keep(log.last_error);
 }
 
 }  // namespace catenary

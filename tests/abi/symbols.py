@@ -4,12 +4,15 @@
 usage: symbols.py <library> <include directory>
 
 Every ncclX is weak and has a strong twin pncclX at the same address, so that a profiler may put
-itself in between; the library's own name is libnccl.so.2, which programs load it by.
+itself in between; the library's own name is libnccl.so.2, which programs load it by. It needs little
+thread-local memory, or programs that load it at run time, as Python does, could not.
 """
 import pathlib
 import re
 import subprocess
 import sys
+
+MOST_THREAD_LOCAL = 512
 
 
 def exported(library):
@@ -51,6 +54,11 @@ def problems(library, include):
     soname = re.search(r"\(SONAME\).*\[(.*)\]", dynamic)
     if not soname or soname[1] != "libnccl.so.2":
         yield f"SONAME is {soname and soname[1]}, not libnccl.so.2"
+    segments = subprocess.run(["readelf", "-lW", library], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout
+    local = re.search(r"^  TLS +(?:0x\w+ ){4}(0x\w+)", segments, re.M)
+    if not local or int(local[1], 16) > MOST_THREAD_LOCAL:
+        yield f"{local and int(local[1], 16)} bytes are thread-local, more than {MOST_THREAD_LOCAL}"
 
 
 if __name__ == "__main__":
