@@ -13,7 +13,7 @@ import re
 import sys
 
 LIBRARY = ("src/", "transports/")
-CODE = LIBRARY + ("include/", "bench/", "tools/", "examples/", "tests/")
+CODE = LIBRARY + ("include/", "bench/", "tools/", "examples/", "integrations/", "tests/")
 SUFFIXES = (".h", ".cc", ".c", ".inc")
 FILE_LINES, FUNCTION_LINES, COLUMNS = 500, 70, 100
 

@@ -5,7 +5,8 @@ usage: layers.py <root>              reports every other #include between rooms
        layers.py <root> --self-test  plants bad includes in a copy and fails unless each is reported
 
 A room is a directory (or one header) that the table names. A file may include its own room and the
-rooms listed for it; quoted includes are written from the root; every source belongs to a room.
+rooms listed for it; quoted includes are written from the root, but for what others build without our
+tree (examples, public headers, integrations); every source belongs to a room.
 """
 import pathlib
 import re
@@ -71,7 +72,7 @@ def include_problems(root, table):
                 continue
             for quote, name in INCLUDE.findall(file.read_text()):
                 beside = file.parent / name
-                if room.startswith(("examples", "include")) and quote == '"' and beside.is_file():
+                if room.startswith(("examples", "include", "integrations")) and quote == '"' and beside.is_file():
                     target = beside.resolve().relative_to(root.resolve()).as_posix()
                 else:
                     target = resolve(root, quote, name)

@@ -1,0 +1,130 @@
+#include "library.h"
+
+#include <c10/util/Exception.h>
+
+#include <vector>
+
+namespace catenary_torch {
+namespace {
+
+// Events that nobody uses. Kept for ever, so that work which outlives static objects finds it.
+struct Stock {
+  std::mutex mutex;
+  std::vector<catEvent_t> events;
+
+  static Stock& of_process() {
+    static auto* stock = new Stock;
+    return *stock;
+  }
+};
+
+void call_and_delete(void* data) {
+  const std::unique_ptr<std::function<void()>> then(static_cast<std::function<void()>*>(data));
+  (*then)();
+}
+
+}  // namespace
+
+void require(catError_t error, const char* call) {
+  if (error == catSuccess) return;
+  throw_backend_error(std::string(call) + ": " + catGetErrorString(error) + ": " +
+                      catGetLastErrorMessage());
+}
+
+void throw_backend_error(const std::string& message) { C10_THROW_ERROR(DistBackendError, message); }
+
+std::exception_ptr backend_error(const std::string& message) {
+  try {
+    throw_backend_error(message);
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+Stream::Stream() {
+  require(catStreamCreateWithFlags(&stream_, catStreamNonBlocking), "catStreamCreateWithFlags");
+}
+
+Stream::~Stream() { catStreamDestroy(stream_); }
+
+void Stream::call(std::function<void()> then) const {
+  auto data = std::make_unique<std::function<void()>>(std::move(then));
+  require(catLaunchHostFunc(stream_, call_and_delete, data.get()), "catLaunchHostFunc");
+  data.release();
+}
+
+Event::Event(const Stream& stream) {
+  Stock& stock = Stock::of_process();
+  {
+    const std::lock_guard lock(stock.mutex);
+    if (!stock.events.empty()) {
+      event_ = stock.events.back();
+      stock.events.pop_back();
+    }
+  }
+  if (event_ == nullptr) {
+    require(catEventCreateWithFlags(&event_, catEventDisableTiming), "catEventCreateWithFlags");
+  }
+  require(catEventRecord(event_, stream.get()), "catEventRecord");
+}
+
+Event::~Event() {
+  Stock& stock = Stock::of_process();
+  const std::lock_guard lock(stock.mutex);
+  stock.events.push_back(event_);
+}
+
+Communicator::Communicator(const ncclUniqueId& id, int rank, int size, const std::string& name)
+    : name_(name) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.commName = name_.c_str();
+  ncclComm_t comm = nullptr;
+  require(ncclCommInitRankConfig(&comm, size, id, rank, &config), "ncclCommInitRankConfig");
+  comm_.store(comm);
+}
+
+Communicator::~Communicator() {
+  if (ncclComm_t comm = comm_.exchange(nullptr)) ncclCommAbort(comm);
+}
+
+void Communicator::require(ncclResult_t result, const char* call) {
+  if (result == ncclSuccess) return;
+  if (std::exception_ptr failed = failure()) std::rethrow_exception(failed);
+  throw_backend_error(name_ + ": " + call + ": " + describe(result));
+}
+
+std::string Communicator::describe(ncclResult_t result) {
+  const std::string words = ncclGetLastError(comm_.load());
+  return std::string(ncclGetErrorString(result)) + (words.empty() ? "" : ": " + words);
+}
+
+std::exception_ptr Communicator::failure() {
+  ncclComm_t comm = comm_.load();
+  ncclResult_t state = ncclSuccess;
+  if (comm != nullptr && ncclCommGetAsyncError(comm, &state) == ncclSuccess &&
+      (state == ncclSuccess || state == ncclInProgress)) {
+    return nullptr;
+  }
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) {
+    failure_ = comm == nullptr ? "the process group was shut down" : describe(state);
+  }
+  return backend_error(name_ + ": " + failure_);
+}
+
+void Communicator::abort(const std::string& why) {
+  failure();
+  ncclComm_t comm = comm_.exchange(nullptr);
+  if (comm == nullptr) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_.empty()) failure_ = why;
+  }
+  ncclCommAbort(comm);
+}
+
+void Communicator::close() {
+  if (ncclComm_t comm = comm_.exchange(nullptr)) ncclCommDestroy(comm);
+}
+
+}  // namespace catenary_torch

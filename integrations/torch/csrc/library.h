@@ -1,0 +1,92 @@
+// Catenary's C interface with owners and exceptions: communicators, streams and events.
+//
+// Threads: any. Waiting: connect() waits for all ranks, Event::wait() for the event. Owner: a
+// Communicator is shared by its process group and by the work that it has under way. Failure:
+// c10::DistBackendError with the library's own words.
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+#include <catenary/device.h>
+#include <nccl.h>
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace catenary_torch {
+
+// Throws if a call did not succeed; `call` says which one.
+void require(catError_t error, const char* call);
+
+[[noreturn]] void throw_backend_error(const std::string& message);
+std::exception_ptr backend_error(const std::string& message);
+
+// A queue of the library; non-blocking in CUDA's sense. What is enqueued outlives it.
+class Stream {
+ public:
+  Stream();
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  catStream_t get() const { return stream_; }
+  bool idle() const { return catStreamQuery(stream_) == catSuccess; }
+  void wait() const { require(catStreamSynchronize(stream_), "catStreamSynchronize"); }
+  // Calls `then` on a thread of the library when all before it is done, failed or not. It must not
+  // wait for the library.
+  void call(std::function<void()> then) const;
+
+ private:
+  catStream_t stream_ = nullptr;
+};
+
+// The point that a stream has come to. Made anew for each use, out of a stock.
+class Event {
+ public:
+  explicit Event(const Stream& stream);
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  catEvent_t get() const { return event_; }
+  bool done() const { return catEventQuery(event_) == catSuccess; }
+  void wait() const { require(catEventSynchronize(event_), "catEventSynchronize"); }
+
+ private:
+  catEvent_t event_ = nullptr;
+};
+
+// One rank of a communicator, until it is closed or aborted.
+class Communicator {
+ public:
+  // Meets the other ranks at `id`.
+  Communicator(const ncclUniqueId& id, int rank, int size, const std::string& name);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  // Throws if a call on it did not succeed, or if it failed before.
+  void require(ncclResult_t result, const char* call);
+  // For calls that enqueue. Stale after an abort, which such calls answer with an error.
+  ncclComm_t get() const { return comm_.load(); }
+
+  // What went wrong so far, or null.
+  std::exception_ptr failure();
+  // Ends what is under way; `why` is what failure() says from here on, if nothing failed before.
+  void abort(const std::string& why);
+  // Leaves. Waits for what is under way.
+  void close();
+
+ private:
+  std::string describe(ncclResult_t result);
+
+  std::atomic<ncclComm_t> comm_{nullptr};
+  const std::string name_;
+  std::mutex mutex_;
+  std::string failure_;  // guarded by mutex_
+};
+
+}  // namespace catenary_torch

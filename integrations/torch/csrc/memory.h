@@ -1,0 +1,36 @@
+// Memory that other ranks of this machine read where it lies.
+//
+// Tensors in it move without a copy at the sender's side. Freed blocks are kept for the next tensor
+// of a like size, since mapping memory anew costs more than filling it. Staged stands in for a
+// tensor that is not laid out as the library needs it.
+//
+// Threads: any. Waiting: none. Owner: each block by its tensor's storage. Failure: DistBackendError
+// if the library has no memory left.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <c10/core/Allocator.h>
+
+#include <memory>
+
+namespace catenary_torch {
+
+// For tensors of users. Lasts as long as the process.
+const std::shared_ptr<c10::Allocator>& shared_memory();
+
+at::Tensor empty_in_shared_memory(at::IntArrayRef sizes, at::ScalarType type);
+
+// Whether the library can use the tensor's memory as it is: its elements one behind the other,
+// and aligned.
+bool is_plain(const at::Tensor& tensor);
+
+// The tensor itself if it is plain, or else a copy of its elements in plain memory.
+at::Tensor plain_copy(const at::Tensor& tensor);
+// The tensor itself if it is plain, or else plain memory for as many elements.
+at::Tensor plain_place(const at::Tensor& tensor);
+
+struct Operation;
+// Has the operation copy `from` to `to`, after what it copies already, once it is done.
+void copy_later(const at::Tensor& from, const at::Tensor& to, Operation& operation);
+
+}  // namespace catenary_torch

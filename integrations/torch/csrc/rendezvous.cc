@@ -1,0 +1,117 @@
+#include "rendezvous.h"
+
+#include <c10/util/Exception.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "library.h"
+
+namespace catenary_torch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr const char* kIdsKey = "catenary/ids";
+
+std::string came_key(int rank) { return "catenary/came/" + std::to_string(rank); }
+
+ncclUniqueId new_id() {
+  ncclUniqueId id;
+  const ncclResult_t result = ncclGetUniqueId(&id);
+  if (result != ncclSuccess) {
+    throw_backend_error(
+        c10::str("ncclGetUniqueId: ", ncclGetErrorString(result), ": ", ncclGetLastError(nullptr)));
+  }
+  return id;
+}
+
+std::string joined(const std::vector<int>& ranks) {
+  std::string text;
+  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
+  return text;
+}
+
+// Those of ranks 1 and up whose key is not there in time.
+std::vector<int> missing(c10d::Store& store, int size, const std::function<std::string(int)>& key,
+                         milliseconds timeout, bool all) {
+  const auto deadline = steady_clock::now() + timeout;
+  std::vector<int> late;
+  for (int rank = 1; rank < size; ++rank) {
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
+    try {
+      // 0 means no limit to a Store.
+      store.wait({key(rank)}, std::max(left, milliseconds(1)));
+    } catch (const std::exception&) {
+      late.push_back(rank);
+      if (!all) break;
+    }
+  }
+  return late;
+}
+
+}  // namespace
+
+Ids meet(c10d::Store& store, int rank, int size, milliseconds timeout) {
+  Ids ids;
+  if (rank == 0) {
+    const std::vector<int> late = missing(store, size, came_key, timeout, true);
+    if (!late.empty()) {
+      throw_backend_error(c10::str("rank 0 waited ", timeout.count(),
+                                   "ms for the process group to be made, but without rank ",
+                                   joined(late)));
+    }
+    ids = {new_id(), new_id()};
+    std::vector<std::uint8_t> bytes(sizeof ids);
+    std::memcpy(bytes.data(), &ids, sizeof ids);
+    store.set(kIdsKey, bytes);
+    return ids;
+  }
+  store.set(came_key(rank), std::string("1"));
+  // A little longer than rank 0, which knows who is missing.
+  store.wait({kIdsKey}, timeout + milliseconds(100));
+  const std::vector<std::uint8_t> bytes = store.get(kIdsKey);
+  TORCH_CHECK(bytes.size() == sizeof ids, "the Store has no ids under ", kIdsKey);
+  std::memcpy(&ids, bytes.data(), sizeof ids);
+  return ids;
+}
+
+void monitored_barrier(c10d::Store& store, int rank, int size, std::uint64_t n,
+                       milliseconds timeout, bool wait_all_ranks) {
+  const std::string prefix = "catenary/monitored/" + std::to_string(n) + "/";
+  const std::string verdict_key = prefix + "verdict";
+  const auto key = [&](int each) { return prefix + std::to_string(each); };
+  if (rank != 0) {
+    store.set(key(rank), std::string("1"));
+    std::string verdict;
+    try {
+      store.wait({verdict_key}, std::max(timeout, milliseconds(1)));
+      verdict = store.get_to_str(verdict_key);
+    } catch (const std::exception& error) {
+      verdict = error.what();
+    }
+    if (verdict == "passed") return;
+    throw_backend_error(c10::str("Rank ", rank,
+                                 " successfully reached monitoredBarrier, but received "
+                                 "errors while waiting for send/recv from rank 0. Please check "
+                                 "rank 0 logs for faulty rank. ",
+                                 verdict));
+  }
+  if (timeout.count() <= 0 && size > 1) {
+    throw_backend_error("Rank 0 timed out in monitoredBarrier after 0 ms.");
+  }
+  const std::vector<int> late = missing(store, size, key, timeout, wait_all_ranks);
+  if (late.empty()) {
+    store.set(verdict_key, std::string("passed"));
+    return;
+  }
+  const std::string verdict =
+      c10::str(late.size() == 1 ? "Rank " : "Ranks ", joined(late),
+               " failed to pass monitoredBarrier in ", timeout.count(), " ms");
+  store.set(verdict_key, verdict);
+  throw_backend_error(verdict);
+}
+
+}  // namespace catenary_torch

@@ -1,0 +1,52 @@
+"""Builds torch_catenary against the torch that is installed, and the Catenary library.
+
+The library is looked for where CATENARY_PREFIX says (what `cmake --install` filled), in the tree that
+this directory is a part of, and by pkg-config.
+"""
+import os
+import pathlib
+import subprocess
+
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CppExtension
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def library():
+    """(directories of headers, directory of libnccl.so)"""
+    prefix = os.environ.get("CATENARY_PREFIX")
+    if prefix:
+        return [f"{prefix}/include"], f"{prefix}/lib"
+    tree = HERE.parent.parent
+    built = tree / "build" / "release" / "lib"
+    if (built / "libnccl.so").exists():
+        return [str(tree / "include")], str(built)
+
+    def ask(variable):
+        command = ["pkg-config", f"--variable={variable}", "catenary"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    return [ask("includedir")], ask("libdir")
+
+
+def one_source():
+    """All sources in one, since each would read torch's headers for twenty seconds."""
+    sources = sorted((HERE / "csrc").glob("*.cc"))
+    made = HERE / "build" / "all.cc"
+    made.parent.mkdir(exist_ok=True)
+    made.write_text("".join(f'#include "../csrc/{source.name}"\n' for source in sources))
+    return os.path.relpath(made, HERE)
+
+
+headers, libraries = library()
+setup(
+    ext_modules=[
+        CppExtension(
+            "torch_catenary._backend", [one_source()],
+            depends=[str(path) for path in sorted((HERE / "csrc").iterdir())],
+            include_dirs=[str(HERE / "csrc"), *headers], library_dirs=[libraries],
+            libraries=["nccl"], runtime_library_dirs=[libraries],
+            extra_compile_args=["-std=c++20", "-O2", "-g0", "-fvisibility=hidden", "-Wall"])
+    ],
+    cmdclass={"build_ext": BuildExtension.with_options(use_ninja=False)})

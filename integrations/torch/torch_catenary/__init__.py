@@ -1,0 +1,39 @@
+"""Catenary as a backend of torch.distributed, for CPU tensors.
+
+Importing this registers the backend "catenary":
+
+    import torch.distributed as dist
+    import torch_catenary
+    dist.init_process_group("catenary")
+"""
+import torch
+import torch.distributed as dist
+
+from torch_catenary import _backend
+
+__all__ = ["empty", "monitored_barrier"]
+
+
+def _create(options, _backend_options):
+    return _backend.create(
+        options.store, options.group_rank, options.group_size, options.timeout, options.group_id,
+        [int(rank) for rank in options.global_ranks_in_group])
+
+
+def empty(*sizes, dtype=None):
+    """An uninitialized tensor in memory that other ranks of this machine read where it lies, so that
+    what is sent from it is not copied on this side."""
+    if len(sizes) == 1 and not isinstance(sizes[0], int):
+        sizes = sizes[0]
+    return _backend.empty(list(sizes), dtype or torch.get_default_dtype())
+
+
+def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
+    """dist.monitored_barrier, which itself takes no backend but gloo: rank 0 raises an error that
+    names who did not come in time, the others one that says so."""
+    group = group or dist.group.WORLD
+    backend = group._get_backend(torch.device("cpu"))
+    group.monitored_barrier(timeout or backend.options._timeout, wait_all_ranks=wait_all_ranks)
+
+
+dist.Backend.register_backend("catenary", _create, extended_api=True, devices=["cpu"])
