@@ -1,7 +1,7 @@
 """Builds torch_catenary against the torch that is installed, and the Catenary library.
 
 The library is looked for where CATENARY_PREFIX says (what `cmake --install` filled), in the tree that
-this directory is a part of, and by pkg-config.
+this directory is a part of (the release build, or in the directory CATENARY_LIBRARY), and by pkg-config.
 """
 import os
 import pathlib
@@ -19,7 +19,7 @@ def library():
     if prefix:
         return [f"{prefix}/include"], f"{prefix}/lib"
     tree = HERE.parent.parent
-    built = tree / "build" / "release" / "lib"
+    built = pathlib.Path(os.environ.get("CATENARY_LIBRARY", tree / "build" / "release" / "lib"))
     if (built / "libnccl.so").exists():
         return [str(tree / "include")], str(built)
 

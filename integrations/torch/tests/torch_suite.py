@@ -6,10 +6,11 @@ usage: torch_suite.py --backend NAME --world N [--match REGEX] [--out FILE] [--t
 Prints one line a test that did not pass, and last how many passed, were skipped and failed; --out
 writes every test's outcome as JSON. Exits with 1 if a test failed.
 
-The suite knows backends by name, and asks for "gloo" where it means "communicates CPU tensors". So
-that the same tests run, "catenary" is let through wherever "gloo" would be: the name under test is a
-string that also equals "gloo", here and in what dist.get_backend() returns; and "custom", as DDP's log
-calls every backend that torch does not ship. Nothing else of the suite is changed. The ranks of a test are forked from this process, which has not used the backend.
+The suite knows backends by name, and asks for "gloo" where it means "communicates CPU tensors", and
+for "mpi" where it means that and all_to_all. So that the same tests run, "catenary" is let through
+wherever these would be: the name under test is a string that also equals "gloo" and "mpi", here and
+in what dist.get_backend() returns; and "custom", as DDP's log calls every backend that torch does not
+ship. Nothing else of the suite is changed. The ranks of a test are forked from this process, which has not used the backend.
 """
 import argparse
 import importlib.util
@@ -26,10 +27,10 @@ THE_NAME = 'BACKEND = os.environ["BACKEND"]\n'
 
 
 class AsGloo(str):
-    """A name that is also taken for "gloo", by comparison and in sets, and for "custom"."""
+    """A name that is also taken for "gloo", by comparison and in sets, and compares as others do."""
 
     def __eq__(self, other):
-        return str.__eq__(self, other) or other in ("gloo", "custom")
+        return str.__eq__(self, other) or other in ("gloo", "mpi", "custom")
 
     def __ne__(self, other):
         return not self == other
@@ -115,10 +116,24 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--backend", default="catenary")
     parser.add_argument("--world", type=int, default=2)
-    parser.add_argument("--match", default="", help="only tests whose name matches")
+    parser.add_argument("--match", default="", help="only tests whose name matches, or that the "
+                        "file after an @ lists")
     parser.add_argument("--out", help="write outcomes as JSON to this file")
     parser.add_argument("--times", action="store_true", help="print the slowest tests")
     return parser.parse_args()
+
+
+def chosen_by(match, suite):
+    """Those of the suite that --match means."""
+    named = {test.id().split(".")[-1]: test for test in suite}
+    if not match.startswith("@"):
+        return [test for name, test in named.items() if re.search(match, name)]
+    with open(match[1:]) as file:
+        wanted = [line for line in file.read().split("\n") if line and not line.startswith("#")]
+    missing = [name for name in wanted if name not in named]
+    if missing:
+        sys.exit(f"{match[1:]}: not in torch's suite: {', '.join(missing)}")
+    return [named[name] for name in wanted]
 
 
 def main():
@@ -136,9 +151,8 @@ def main():
         common.DistTestCases.backend_feature["plugin"].add(options.backend)
         pass_for_gloo(options.backend)
     tests = unittest.defaultTestLoader.loadTestsFromTestCase(test_class(import_suite(options.backend)))
-    chosen = [test for test in tests if re.search(options.match, test.id().split(".")[-1])]
     outcomes = Outcomes()
-    unittest.TestSuite(chosen).run(outcomes)
+    unittest.TestSuite(chosen_by(options.match, tests)).run(outcomes)
     if options.out:
         with open(options.out, "w") as file:
             json.dump(outcomes.of, file, indent=1, sort_keys=True)

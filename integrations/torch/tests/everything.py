@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Builds torch_catenary beside the release library, and runs all its tests: our own, and the whole of
+torch's distributed suite on gloo and on catenary, which must pass whatever gloo passes.
+
+usage: everything.py [--world N ...] [--only-suite]
+
+What `./dev torch` runs. Leaves each suite's outcomes in build/torch/*.json.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+BACKEND = pathlib.Path(__file__).resolve().parent.parent
+TREE = BACKEND.parent.parent
+BUILT = TREE / "build" / "torch"
+
+
+def run(*command):
+    """Whether it ended well. What it prints is the user's."""
+    environment = {**os.environ, "PYTHONPATH": str(BUILT / "lib")}
+    print("+", " ".join(str(word) for word in command), flush=True)
+    return subprocess.run([sys.executable, "-B", *command], cwd=BACKEND, env=environment).returncode == 0
+
+
+def suite(backend, world):
+    """{test: [outcome, why, seconds]}"""
+    out = BUILT / f"{backend}_{world}.json"
+    out.unlink(missing_ok=True)
+    run("tests/torch_suite.py", "--backend", backend, "--world", str(world), "--out", out)
+    return json.loads(out.read_text()) if out.exists() else {}
+
+
+def number(outcomes, kind):
+    return sum(outcome == kind for outcome, _, _ in outcomes.values())
+
+
+def compare(world):
+    """One line of the summary, and whether all is well."""
+    gloo, ours = suite("gloo", world), suite("catenary", world)
+    lost = sorted(name for name, (outcome, _, _) in gloo.items()
+                  if outcome == "pass" and ours.get(name, ["none"])[0] != "pass")
+    line = f"torch's suite, {world} ranks: " + ", ".join(
+        f"{name} {number(outcomes, 'pass')} passed {number(outcomes, 'skip')} skipped "
+        f"{number(outcomes, 'fail')} failed" for name, outcomes in (("gloo", gloo), ("catenary", ours)))
+    if lost:
+        line += f"; gloo passes and catenary does not: {', '.join(lost)}"
+    reasons = collections.Counter(why for outcome, why, _ in ours.values() if outcome == "skip")
+    print("skipped:", *(f"  {count:3} {why}" for why, count in reasons.most_common()), sep="\n")
+    return line, bool(ours) and not lost and number(ours, "fail") == 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--world", type=int, nargs="*", default=[2, 3, 4])
+    parser.add_argument("--only-suite", action="store_true", help="leave our own tests out")
+    options = parser.parse_args()
+    BUILT.mkdir(parents=True, exist_ok=True)
+    if not run("setup.py", "--quiet", "build", "--build-base", BUILT, "--build-lib", BUILT / "lib"):
+        sys.exit("torch_catenary does not build")
+    lines, good = [], True
+    if not options.only_suite:
+        for name in ("semantics_test", "process_life_test"):
+            passed = run(f"tests/{name}.py")
+            lines.append(f"{name}: {'passed' if passed else 'failed'}")
+            good = good and passed
+    for world in options.world:
+        line, passed = compare(world)
+        lines.append(line)
+        good = good and passed
+    print("\n".join(lines))
+    sys.exit(not good)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Processes that end in other ways than well: a rank killed in the middle of training, one that leaves
+without destroying its groups, DataLoader workers, ranks that are spawned and not forked.
+
+usage: process_life_test.py
+"""
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import ranks
+
+VICTIM = 1
+
+
+def train_until_lost(rank, world):
+    """What a survivor's training loop raised, and how long after the death of the victim."""
+    model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(64, 512), torch.nn.Linear(512, 8)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    marker = os.environ["CATENARY_TEST_MARKER"]
+    for step in range(100000):
+        if rank == VICTIM and step == 20:
+            with open(marker, "w") as file:
+                file.write(str(time.monotonic()))
+            os.kill(os.getpid(), signal.SIGKILL)
+        optimizer.zero_grad()
+        try:
+            model(torch.randn(16, 64)).sum().backward()
+        except RuntimeError as error:
+            with open(marker) as file:
+                return str(error), time.monotonic() - float(file.read())
+        optimizer.step()
+    raise AssertionError("nobody noticed that a rank died")
+
+
+def killed_rank(world):
+    with tempfile.TemporaryDirectory() as scratch:
+        os.environ["CATENARY_TEST_MARKER"] = os.path.join(scratch, "when")
+        answers = ranks.run(world, train_until_lost, may_die=(VICTIM,))
+    for rank, (message, seconds) in answers.items():
+        if f"rank {VICTIM}" not in message:
+            raise AssertionError(f"rank {rank} does not name rank {VICTIM}: {message}")
+        if seconds > 1:
+            raise AssertionError(f"rank {rank} took {seconds:.2f} s to notice")
+
+
+LEAVE = """
+import os, sys, torch, torch.distributed as dist, torch_catenary
+rank, world, path, way = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+dist.init_process_group("catenary", init_method="file://" + path, rank=rank, world_size=world)
+tensor = torch.ones(1000)
+dist.all_reduce(tensor)
+if way == "pending":
+    works = [dist.all_reduce(tensor, async_op=True)]
+    if rank == 0:
+        works.append(dist.irecv(torch.zeros(5), 1))
+        works[-1].get_future()
+if way == "sys_exit":
+    sys.exit(0)
+if way == "loader":
+    data = torch.utils.data.TensorDataset(torch.arange(64.))
+    loader = torch.utils.data.DataLoader(data, batch_size=8, num_workers=2)
+    for (batch,) in loader:
+        dist.all_reduce(batch)
+if way == "loader":
+    dist.destroy_process_group()
+"""
+
+
+def leaving(way, world=2):
+    """Programs of their own, which must end by themselves, well and without a word."""
+    with tempfile.TemporaryDirectory() as scratch:
+        programs = [
+            subprocess.Popen([sys.executable, "-W", "ignore", "-c", LEAVE, str(rank), str(world),
+                              os.path.join(scratch, "meet"), way], stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True) for rank in range(world)]
+        try:
+            for rank, program in enumerate(programs):
+                said = program.communicate(timeout=60)[0]
+                # torch itself remarks that the group was not destroyed, and Python that it forks.
+                said = "\n".join(line for line in said.splitlines()
+                                 if not re.search("destroy_process_group|Warning|self.pid = os.fork", line))
+                if program.returncode or said:
+                    raise AssertionError(f"{way}, rank {rank}: exit code {program.returncode}, {said}")
+        finally:
+            for program in programs:
+                program.kill()
+                program.wait()
+
+
+def main():
+    began = time.monotonic()
+    killed_rank(3)
+    for way in ("nothing", "sys_exit", "pending", "loader"):
+        leaving(way)
+    print(f"processes end as they should: {time.monotonic() - began:.1f} s")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
