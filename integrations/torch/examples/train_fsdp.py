@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""The same training with FSDP2: parameters, gradients and the optimizer's state are sharded.
+
+    python train_fsdp.py --procs 2
+"""
+import time
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+
+import language
+
+
+def main(options):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    mesh = init_device_mesh("cpu", (world,))
+    model = language.transformer(options.layers)
+    for block in model:
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    data = language.batches(language.text(50000), options.batch, rank, world)
+    began = time.monotonic()
+    for step in range(options.steps):
+        inputs, targets = next(data)
+        loss = language.loss_of(model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        language.report(step, options.steps, language.mean_over_ranks(loss), began)
+
+
+if __name__ == "__main__":
+    language.start(main, __doc__, batch=8, layers=2)
