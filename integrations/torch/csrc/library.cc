@@ -95,7 +95,7 @@ void Communicator::require(ncclResult_t result, const char* call) {
 
 std::string Communicator::describe(ncclResult_t result) {
   const std::string words = ncclGetLastError(comm_.load());
-  return std::string(ncclGetErrorString(result)) + (words.empty() ? "" : ": " + words);
+  return words.empty() ? ncclGetErrorString(result) : words;
 }
 
 std::exception_ptr Communicator::failure() {

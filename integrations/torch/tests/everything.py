@@ -17,6 +17,8 @@ import sys
 BACKEND = pathlib.Path(__file__).resolve().parent.parent
 TREE = BACKEND.parent.parent
 BUILT = TREE / "build" / "torch"
+OURS = [("semantics_test", "--world", "2", "3", "4"), ("process_life_test",), ("frameworks_test",),
+        ("examples_test", "--gloo")]
 
 
 def run(*command):
@@ -63,8 +65,8 @@ def main():
         sys.exit("torch_catenary does not build")
     lines, good = [], True
     if not options.only_suite:
-        for name in ("semantics_test", "process_life_test"):
-            passed = run(f"tests/{name}.py")
+        for name, *options in OURS:
+            passed = run(f"tests/{name}.py", *options)
             lines.append(f"{name}: {'passed' if passed else 'failed'}")
             good = good and passed
     for world in options.world:

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Every example trains, and what must agree agrees: data parallel, sharded and as a pipeline, the same
+model on the same data has the same losses.
+
+usage: examples_test.py [--few | --gloo]
+--few: two of them. --gloo: all, also with 4 ranks, and they have the same losses on gloo.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples"
+
+
+def losses(name, *options, steps=21):
+    """{step: loss} that the example printed."""
+    done = subprocess.run([sys.executable, "-W", "ignore", f"{name}.py", "--steps", str(steps), *options],
+                          cwd=EXAMPLES, capture_output=True, text=True, timeout=120)
+    if done.returncode:
+        raise AssertionError(f"{name} {options}: exit code {done.returncode}: {done.stderr[-2000:]}")
+    found = {int(step): float(loss) for step, loss in re.findall(r"^step +(\d+)  loss (\S+)", done.stdout, re.M)}
+    first, *_, last = (loss for _, loss in sorted(found.items()))
+    if last > first * 0.7:
+        raise AssertionError(f"{name} {options}: the loss does not fall: {found}")
+    return found
+
+
+def agree(one, other, within, what):
+    for step, loss in one.items():
+        if abs(loss - other[step]) > within:
+            raise AssertionError(f"{what} differ at step {step}: {loss} and {other[step]}")
+
+
+def main():
+    began = time.monotonic()
+    plain = losses("train_ddp", "--procs", "2")
+    agree(plain, losses("pipeline", "--procs", "2"), 2e-3, "DDP and the pipeline")
+    if "--few" not in sys.argv:
+        agree(plain, losses("train_fsdp", "--procs", "2"), 2e-3, "DDP and FSDP2")
+        losses("mixture_of_experts", "--procs", "2")
+    if "--gloo" in sys.argv:
+        for ranks in ("2", "4"):
+            for dtype, within in (("float32", 2e-3), ("bfloat16", 3e-2)):
+                options = ("--procs", ranks, "--dtype", dtype)
+                agree(losses("train_ddp", *options), losses("train_ddp", *options, "--backend", "gloo"),
+                      within, f"{ranks} ranks on catenary and gloo, {dtype},")
+            agree(losses("train_fsdp", "--procs", ranks), losses("train_fsdp", "--procs", ranks, "--backend", "gloo"),
+                  2e-3, f"FSDP2 of {ranks} ranks on catenary and gloo")
+    print(f"the examples train and agree: {time.monotonic() - began:.1f} s")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
