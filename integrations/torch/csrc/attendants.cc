@@ -7,6 +7,7 @@ namespace catenary_torch {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{100};
+constexpr std::chrono::seconds kLong{1};
 
 }  // namespace
 
@@ -59,6 +60,8 @@ void Watch::look_through() {
       Settlers::of_process().settle(work);
     } else if (work->deadline() < time) {
       work->expire();
+    } else if (work->began() + kLong < time) {
+      work->linger();
     }
   }
 }

@@ -20,15 +20,19 @@ Messages::~Messages() { close(); }
 
 void Messages::close() {
   bool busy = false;
+  bool asked = false;
   {
     const std::lock_guard lock(mutex_);
+    busy = !posted_.empty();
     for (const std::unique_ptr<Peer>& each : peers_) {
+      const bool receives = each->receive_stream && !each->receive_stream->idle();
       busy = busy || (each->send_stream && !each->send_stream->idle());
-      busy = busy || (each->receive_stream && !each->receive_stream->idle());
+      busy = busy || (receives && !each->frame_is_due);
+      asked = asked || receives;
     }
   }
   if (busy) communicator_->abort("the process group was shut down");
-  communicator_->close();
+  if (busy || !asked) communicator_->close();
 }
 
 c10::intrusive_ptr<c10d::Work> Messages::send(const at::Tensor& tensor, int to, int tag,
@@ -38,8 +42,8 @@ c10::intrusive_ptr<c10d::Work> Messages::send(const at::Tensor& tensor, int to, 
   frame->header = {tag, bytes};
   if (bytes <= kShortBytes && bytes != 0) std::memcpy(frame->content, tensor.data_ptr(), bytes);
   operation.copy_out = [frame] {};  // alive until it is sent
-  auto work =
-      c10::make_intrusive<CatenaryWork>(rank_, sequence, std::move(operation), communicator_);
+  auto work = c10::make_intrusive<SendWork>(rank_, sequence, std::move(operation), communicator_,
+                                            shared_from_this(), to);
   const std::lock_guard lock(mutex_);
   Peer& receiver = peer(to);
   if (!receiver.send_stream) {
@@ -220,6 +224,20 @@ void Messages::fail_all(const std::exception_ptr& error) {
       early.wanted_by = nullptr;
     }
   }
+}
+
+SendWork::SendWork(int rank, std::uint64_t sequence, Operation operation,
+                   std::shared_ptr<Communicator> communicator, std::shared_ptr<Messages> messages,
+                   int to)
+    : CatenaryWork(rank, sequence, std::move(operation), std::move(communicator)),
+      messages_(std::move(messages)),
+      to_(to) {}
+
+void SendWork::linger() {
+  const std::lock_guard lock(messages_->mutex_);
+  if (done() || communicator_->failure()) return;
+  if (messages_->peer(to_).has_held) messages_->take_early(to_);
+  messages_->ask_for_frame(to_);
 }
 
 ReceiveWork::ReceiveWork(int rank, std::uint64_t sequence, Operation operation,

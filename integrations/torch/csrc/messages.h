@@ -5,9 +5,10 @@
 // and then, if it is long, its bytes. What goes from one rank to another goes in one order, on a
 // stream of its own. A rank takes in a peer's frames only while a receive that could match waits: a
 // long message that comes before its receive stays at the sender, unless another one behind it is
-// waited for; then it goes into memory of ours. Who sends needs to know nothing of that, so no
-// frame ever goes back, and no thread of ours waits for messages: the library's calls us when one
-// has come.
+// waited for; then it goes into memory of ours. A rank whose send takes long takes in what its
+// receiver sends as well, since the library takes ranks that only send to each other for ranks that
+// disagree. No frame ever goes back, and no thread of ours waits for messages: the library's calls
+// us when one has come.
 //
 // Threads: any. Nothing here waits, but Work::wait(). Owner: the process group; what is called back
 // shares it. Failure: what ends the communicator ends all receives with it.
@@ -39,11 +40,13 @@ class Messages : public std::enable_shared_from_this<Messages> {
                                          std::uint64_t sequence, Operation operation);
 
   void abort(const std::string& why) { communicator_->abort(why); }
-  // Leaves; what is still on its way is given up.
+  // Leaves; what is still on its way is given up. If nothing is but frames that were asked for, the
+  // communicator stays until they come or its ranks end, so that no peer is told of an abort.
   void close();
 
  private:
   friend class ReceiveWork;
+  friend class SendWork;
   static constexpr std::size_t kFrameBytes = 1024;
   struct Header {
     std::int64_t tag;
@@ -93,6 +96,17 @@ class Messages : public std::enable_shared_from_this<Messages> {
   std::mutex mutex_;
   std::vector<std::unique_ptr<Peer>> peers_;           // guarded by mutex_
   std::list<c10::intrusive_ptr<ReceiveWork>> posted_;  // guarded by mutex_; not matched yet
+};
+
+class SendWork final : public CatenaryWork {
+ public:
+  SendWork(int rank, std::uint64_t sequence, Operation operation,
+           std::shared_ptr<Communicator> communicator, std::shared_ptr<Messages> messages, int to);
+  void linger() override;
+
+ private:
+  const std::shared_ptr<Messages> messages_;
+  const int to_;
 };
 
 // Done when a message has been put into its tensor.

@@ -8,7 +8,6 @@ namespace catenary_torch {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 
 // Titles cost a record each, also when no profiler listens.
 const char* title_of(const Operation& operation) {
@@ -27,8 +26,7 @@ CatenaryWork::CatenaryWork(int rank, std::uint64_t sequence, Operation operation
     : Work(rank, operation.type, title_of(operation), operation.inputs),
       communicator_(std::move(communicator)),
       operation_(std::move(operation)),
-      sequence_(sequence),
-      deadline_(steady_clock::now() + operation_.timeout) {}
+      sequence_(sequence) {}
 
 CatenaryWork::~CatenaryWork() = default;
 

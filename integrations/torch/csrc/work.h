@@ -55,8 +55,11 @@ class CatenaryWork : public c10d::Work {
   std::uint64_t getSequencenumber() const override { return sequence_; }
 
   // For the Watch.
-  std::chrono::steady_clock::time_point deadline() const { return deadline_; }
+  std::chrono::steady_clock::time_point began() const { return began_; }
+  std::chrono::steady_clock::time_point deadline() const { return began_ + operation_.timeout; }
   void expire();
+  // Told again and again while it takes long.
+  virtual void linger() {}
   // Whether what is under way has come to its end, well or not.
   virtual bool done() const { return event_ && event_->done(); }
   // Once it is done.
@@ -76,7 +79,7 @@ class CatenaryWork : public c10d::Work {
   void complete(c10::ivalue::Future& future);
 
   const std::uint64_t sequence_;
-  const std::chrono::steady_clock::time_point deadline_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::optional<Event> event_;
   std::shared_ptr<Stream> side_;
   std::exception_ptr own_failure_;

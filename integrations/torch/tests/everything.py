@@ -3,6 +3,7 @@
 torch's distributed suite on gloo and on catenary, which must pass whatever gloo passes.
 
 usage: everything.py [--world N ...] [--only-suite]
+       everything.py --bench [--quick]    measures beside gloo, into docs/torch or build/torch
 
 What `./dev torch` runs. Leaves each suite's outcomes in build/torch/*.json.
 """
@@ -59,10 +60,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--world", type=int, nargs="*", default=[2, 3, 4])
     parser.add_argument("--only-suite", action="store_true", help="leave our own tests out")
+    parser.add_argument("--bench", action="store_true", help="measure beside gloo instead, into docs/torch")
+    parser.add_argument("--quick", action="store_true", help="in three rounds, into build/torch")
     options = parser.parse_args()
     BUILT.mkdir(parents=True, exist_ok=True)
     if not run("setup.py", "--quiet", "build", "--build-base", BUILT, "--build-lib", BUILT / "lib"):
         sys.exit("torch_catenary does not build")
+    if options.bench:
+        out, rounds = (BUILT, "3") if options.quick else (TREE / "docs" / "torch", "9")
+        sys.exit(not run("-W", "ignore", "bench/side_by_side.py", "--rounds", rounds, "--out", out))
     lines, good = [], True
     if not options.only_suite:
         for name, *options in OURS:

@@ -224,6 +224,20 @@ def check_messages(rank, world):
         raises("20 bytes", dist.recv, torch.zeros(3), 0)
 
 
+def receive_late(rank, world):
+    """Ranks that only send to each other for longer than the library takes to be suspicious (5 s)."""
+    right, left = (rank + 1) % world, (rank - 1) % world
+    given = torch.full((2000000,), float(rank))
+    works = [dist.isend(given, right, tag=tag) for tag in range(2)]
+    time.sleep(7)
+    for tag in (1, 0):
+        into = torch.zeros_like(given)
+        dist.recv(into, left, tag=tag)
+        same(into, torch.full_like(given, left))
+    for work in works:
+        work.wait()
+
+
 def check_futures(rank, world):
     tensor = torch.full((1000,), float(rank))
     work = dist.all_reduce(tensor, async_op=True)
@@ -327,7 +341,9 @@ def time_out(rank, world):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--world", type=int, nargs="*", default=[2, 3])
-    for world in parser.parse_args().world:
+    worlds = parser.parse_args().world
+    ranks.run(max(worlds), receive_late)
+    for world in worlds:
         began = time.monotonic()
         count = ranks.run(world, all_checks)[0]
         ranks.run(world, disagree)
