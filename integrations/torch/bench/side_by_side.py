@@ -58,26 +58,44 @@ def turn(work, group, control, calls):
     return slowest((time.perf_counter() - began) / calls, control)
 
 
-def training(groups):
-    """step(name) trains one step of the example with that backend, or with none."""
-    models = {}
-    for name, group in groups.items():
-        model = torch.nn.parallel.DistributedDataParallel(
-            language.transformer(4), process_group=group, bucket_cap_mb=1.0)
-        models[name] = model, torch.optim.SGD(model.parameters(), lr=1e-3)
-    inputs, targets = next(language.batches(language.text(5000), 4, dist.get_rank(), dist.get_world_size()))
+def no_communication(_state, bucket):
+    future = torch.futures.Future()
+    future.set_result(bucket.buffer())
+    return future
 
-    def step(name, sync=True):
+
+def training(groups):
+    """step(name) trains one step of the example with that backend; with "none", gradients stay here."""
+    models = {}
+    for name in (*groups, "none"):
+        model = torch.nn.parallel.DistributedDataParallel(
+            language.transformer(4), process_group=groups.get(name), bucket_cap_mb=1.0)
+        if name == "none":
+            model.register_comm_hook(None, no_communication)
+        models[name] = model, torch.optim.SGD(model.parameters(), lr=1e-3)
+    inputs, targets = next(language.batches(language.text(5000), 2, dist.get_rank(), dist.get_world_size()))
+
+    def step(name):
         model, optimizer = models[name]
         optimizer.zero_grad()
-        if sync:
-            language.loss_of(model(inputs), targets).backward()
-        else:
-            with model.no_sync():
-                language.loss_of(model(inputs), targets).backward()
+        language.loss_of(model(inputs), targets).backward()
         optimizer.step()
 
     return step
+
+
+def measure_training(groups, control, rounds):
+    """Times of a step with each backend, and of what communication adds to it."""
+    step = training(groups)
+    whole, added = {each: [] for each in groups}, {each: [] for each in groups}
+    for each in (*groups, "none"):
+        turn(lambda _, each=each: step(each), None, control, 5)
+    for _ in range(2 * rounds):
+        alone = turn(lambda _: step("none"), None, control, 10)
+        for each in groups:
+            whole[each].append(turn(lambda _, each=each: step(each), None, control, 10))
+            added[each].append(max(1e-5, whole[each][-1] - alone))
+    return whole, added
 
 
 def measure(rank, world):
@@ -105,17 +123,9 @@ def measure(rank, world):
             for each, group in groups.items():
                 times[each].append(turn(work, group, control, calls))
         note(name, kind, size, times)
-    step = training(groups)
-    times, alone = {each: [] for each in groups}, []
-    for each in groups:
-        turn(lambda group, each=each: step(each), None, control, 5)
-    for _ in range(rounds):
-        for each in groups:
-            times[each].append(turn(lambda group, each=each: step(each), None, control, 10))
-        alone.append(turn(lambda group: step("catenary", False), None, control, 10))
-    note("DDP step", "float32", 0, times)
-    note("DDP communication", "float32", 0, {
-        each: [max(1e-5, seconds - base) for seconds, base in zip(times[each], alone)] for each in groups})
+    whole, added = measure_training(groups, control, rounds)
+    note("DDP step", "float32", 0, whole)
+    note("DDP communication", "float32", 0, added)
     return rows
 
 

@@ -1,5 +1,7 @@
 #include "memory.h"
 
+#include <c10/core/CPUAllocator.h>
+
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -13,6 +15,7 @@ namespace catenary_torch {
 namespace {
 
 constexpr std::size_t kLeastBlock = 4096;
+constexpr std::size_t kLarge = 65536;
 
 // Blocks of sizes that are powers of two or one and a half of those. None goes back to the library:
 // catFree waits for all work of the device, and so might wait for ever where a tensor is dropped.
@@ -86,7 +89,36 @@ class SharedMemory final : public c10::Allocator {
   }
 };
 
+// Stands in for torch's allocator of CPU memory, which still serves what is small.
+class LargeInSharedMemory final : public c10::Allocator {
+ public:
+  explicit LargeInSharedMemory(c10::Allocator* usual) : usual_(usual) {}
+  c10::DataPtr allocate(std::size_t bytes) override {
+    return bytes < kLarge ? usual_->allocate(bytes) : shared_memory()->allocate(bytes);
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const final {
+    default_copy_data(to, from, bytes);
+  }
+
+ private:
+  c10::Allocator* const usual_;
+};
+
 }  // namespace
+
+bool is_in_shared_memory(const at::Tensor& tensor) {
+  catPointerAttributes attributes{};
+  require(catPointerGetAttributes(&attributes, tensor.data_ptr()), "catPointerGetAttributes");
+  return attributes.type == catMemoryTypeDevice;
+}
+
+void allocate_large_in_shared_memory(bool on) {
+  constexpr std::uint8_t kAboveAll = 255;
+  static c10::Allocator* const usual = c10::GetCPUAllocator();
+  static auto* const ours = new LargeInSharedMemory(usual);
+  c10::SetCPUAllocator(on ? ours : usual, kAboveAll);
+}
 
 const std::shared_ptr<c10::Allocator>& shared_memory() {
   static const auto* memory = new std::shared_ptr<c10::Allocator>(new SharedMemory);

@@ -20,6 +20,12 @@ const std::shared_ptr<c10::Allocator>& shared_memory();
 
 at::Tensor empty_in_shared_memory(at::IntArrayRef sizes, at::ScalarType type);
 
+// Whether the tensor lies there.
+bool is_in_shared_memory(const at::Tensor& tensor);
+
+// While it is on, all large CPU tensors that torch makes in this process lie there.
+void allocate_large_in_shared_memory(bool on);
+
 // Whether the library can use the tensor's memory as it is: its elements one behind the other,
 // and aligned.
 bool is_plain(const at::Tensor& tensor);

@@ -30,5 +30,8 @@ PYBIND11_MODULE(_backend, module) {
   module.def("create", &create, py::arg("store"), py::arg("rank"), py::arg("size"),
              py::arg("timeout"), py::arg("group_name"), py::arg("global_ranks"),
              py::call_guard<py::gil_scoped_release>());
+  module.def("is_in_shared_memory", &catenary_torch::is_in_shared_memory, py::arg("tensor"));
+  module.def("allocate_large_in_shared_memory", &catenary_torch::allocate_large_in_shared_memory,
+             py::arg("on"));
   module.def("empty", &empty, py::arg("sizes"), py::arg("dtype"));
 }

@@ -2,6 +2,7 @@
 """The same training with FSDP2: parameters, gradients and the optimizer's state are sharded.
 
     python train_fsdp.py --procs 2
+    python train_fsdp.py --procs 2 --shared 1    # its buffers in memory that other ranks read in place
 """
 import time
 
@@ -20,6 +21,8 @@ def main(options):
     for block in model:
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
+    if options.shared:
+        model.set_allocate_memory_from_process_group_for_comm(True)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     data = language.batches(language.text(50000), options.batch, rank, world)
     began = time.monotonic()
@@ -33,4 +36,4 @@ def main(options):
 
 
 if __name__ == "__main__":
-    language.start(main, __doc__, batch=8, layers=2)
+    language.start(main, __doc__, batch=8, layers=2, shared=0)

@@ -266,7 +266,26 @@ def check_futures(rank, world):
 def check_memory(rank, world):
     import torch_catenary
 
+    with torch_catenary.shared_allocations():
+        large, small = torch.ones(20000), torch.ones(20)
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(200, 200))
+        for _ in range(3):
+            model(torch.ones(4, 200)).sum().backward()
+    assert torch_catenary.is_shared(large) and not torch_catenary.is_shared(small)
+    assert not torch_catenary.is_shared(torch.ones(20000))
+    buffers = []
+
+    def look(_state, bucket):
+        buffers.append(torch_catenary.is_shared(bucket.buffer()))
+        future = torch.futures.Future()
+        future.set_result(bucket.buffer())
+        return future
+
+    model.register_comm_hook(None, look)
+    model(torch.ones(4, 200)).sum().backward()
+    assert all(buffers) and buffers, buffers
     tensor = torch_catenary.empty(300, 1000)
+    assert torch_catenary.is_shared(tensor)
     tensor.fill_(rank)
     dist.all_reduce(tensor)
     same(tensor, torch.full((300, 1000), world * (world - 1) / 2))

@@ -6,12 +6,14 @@ Importing this registers the backend "catenary":
     import torch_catenary
     dist.init_process_group("catenary")
 """
+import contextlib
+
 import torch
 import torch.distributed as dist
 
 from torch_catenary import _backend
 
-__all__ = ["empty", "monitored_barrier"]
+__all__ = ["empty", "is_shared", "monitored_barrier", "shared_allocations"]
 
 
 def _create(options, _backend_options):
@@ -26,6 +28,23 @@ def empty(*sizes, dtype=None):
     if len(sizes) == 1 and not isinstance(sizes[0], int):
         sizes = sizes[0]
     return _backend.empty(list(sizes), dtype or torch.get_default_dtype())
+
+
+def is_shared(tensor):
+    """Whether the tensor lies in such memory."""
+    return _backend.is_in_shared_memory(tensor)
+
+
+@contextlib.contextmanager
+def shared_allocations():
+    """While this is open, CPU tensors of 64 KiB and more that torch makes in this process lie in such
+    memory, and stay there. Open it around DistributedDataParallel's construction and the first two
+    steps, in which it makes its buckets. Do not fork meanwhile."""
+    _backend.allocate_large_in_shared_memory(True)
+    try:
+        yield
+    finally:
+        _backend.allocate_large_in_shared_memory(False)
 
 
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
