@@ -30,15 +30,21 @@ CASES = [("all_reduce", dtype, size) for dtype in ("float32", "bfloat16")
          for size in (KIB, 64 * KIB, MIB, 25 * MIB, 100 * MIB)]
 CASES += [(name, "float32", size) for name in ("reduce_scatter", "all_gather", "all_to_all")
           for size in (MIB, 32 * MIB)]
+SHARED = "all_reduce (shared memory)"  # of tensors that ours reads where they lie
+CASES.append((SHARED, "float32", 25 * MIB))
 BYTES_A_TURN, MOST_CALLS = 64 * MIB, 300
 
 
 def call_of(name, dtype, size, world):
     """call(group) does the collective once; size is the bytes of the longer side."""
-    whole = torch.ones(size // dtype.itemsize // world * world, dtype=dtype)
+    import torch_catenary
+
+    make = torch_catenary.empty if name == SHARED else torch.empty
+    whole = make(size // dtype.itemsize // world * world, dtype=dtype).fill_(1)
     part = torch.ones(len(whole) // world, dtype=dtype)
     other = torch.empty_like(whole)
-    return {"all_reduce": lambda group: dist.all_reduce(whole, group=group),
+    return {SHARED: lambda group: dist.all_reduce(whole, group=group),
+            "all_reduce": lambda group: dist.all_reduce(whole, group=group),
             "reduce_scatter": lambda group: dist.reduce_scatter_single(part, whole, group=group),
             "all_gather": lambda group: dist.all_gather_single(whole, part, group=group),
             "all_to_all": lambda group: dist.all_to_all_single(other, whole, group=group)}[name]

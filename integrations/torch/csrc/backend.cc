@@ -96,18 +96,18 @@ c10::intrusive_ptr<CatenaryWork> CatenaryBackend::run(Operation operation, const
                                                 communicator_);
   communicator_->require(issue(communicator_->get(), stream_->get()), call);
   work->started(*stream_, side_);
-  if (copies_out) copying_out_.push_back(work);
+  if (copies_out) copying_out_.emplace_back(work);
   noted(work);
   return work;
 }
 
 void CatenaryBackend::settle_copies(bool copies) {
   if (!copies || copying_out_.empty()) return;
-  for (const c10::intrusive_ptr<CatenaryWork>& work : copying_out_) {
-    if (!work->isCompleted()) {
-      stream_->wait();
-      work->settle();
-    }
+  for (const c10::weak_intrusive_ptr<CatenaryWork>& each : copying_out_) {
+    const c10::intrusive_ptr<CatenaryWork> work = each.lock();
+    if (!work || work->isCompleted()) continue;
+    stream_->wait();
+    work->settle();
   }
   copying_out_.clear();
 }

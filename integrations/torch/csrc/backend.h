@@ -128,7 +128,7 @@ class CatenaryBackend final : public c10d::Backend {
   std::shared_ptr<Messages> messages_;
   std::uint64_t sequence_ = 0;
   std::uint64_t monitored_barriers_ = 0;
-  std::vector<c10::intrusive_ptr<CatenaryWork>> copying_out_;
+  std::vector<c10::weak_intrusive_ptr<CatenaryWork>> copying_out_;  // the Watch keeps them
   bool coalescing_ = false;
   std::vector<WorkPtr> coalesced_;
 };
