@@ -71,8 +71,8 @@ def main():
         sys.exit(not run("-W", "ignore", "bench/side_by_side.py", "--rounds", rounds, "--out", out))
     lines, good = [], True
     if not options.only_suite:
-        for name, *options in OURS:
-            passed = run(f"tests/{name}.py", *options)
+        for name, *arguments in OURS:
+            passed = run(f"tests/{name}.py", *arguments)
             lines.append(f"{name}: {'passed' if passed else 'failed'}")
             good = good and passed
     for world in options.world:
