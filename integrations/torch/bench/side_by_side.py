@@ -143,13 +143,13 @@ def svg(rows, facts):
     """Bars: how many times as fast as gloo, on a scale of powers of two."""
     counts = sorted({row[3] for row in rows})
     labels = list(dict.fromkeys((row[0], row[1], row[2]) for row in rows))
-    left, unit, bar = 250, 90, 11
+    left, unit, bar = 280, 75, 11
     height = 50 + len(labels) * (len(counts) * bar + 8)
     colours = dict(zip(counts, ("#1b6ca8", "#e07b39", "#4a9e5c")))
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="900" height="{height + 40}" '
            'font-family="sans-serif" font-size="12">', '<rect width="100%" height="100%" fill="white"/>',
            f'<text x="{left}" y="18" font-size="14">Times as fast as gloo ({facts})</text>']
-    for power in range(0, 7):
+    for power in range(0, 8):
         x = left + power * unit
         dash = "" if power == 1 else ' stroke-dasharray="2 3"'
         out.append(f'<line x1="{x}" y1="28" x2="{x}" y2="{height}" stroke="#999"{dash}/>'
@@ -164,7 +164,7 @@ def svg(rows, facts):
             if (row[0], row[1], row[2]) != label:
                 continue
             ratio = float(row[6])
-            wide = min(6.3, math.log2(max(ratio, 1.01))) * unit
+            wide = min(7.4, math.log2(max(ratio, 1.01))) * unit
             out.append(f'<rect x="{left}" y="{y}" width="{wide:.1f}" height="{bar - 1}" '
                        f'fill="{colours[row[3]]}"/><text x="{left + wide + 4:.1f}" y="{y + 9}" '
                        f'font-size="10">{ratio:.1f}</text>')
