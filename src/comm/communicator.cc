@@ -375,7 +375,9 @@ void Communicator::look_for_suspicion(const GroupRun::Waiting& waiting) {
   // Who has not taken what we lent may be doing anything else first.
   if (late != kNobody && !waiting.only_to_be_taken) {
     if (collective_turn_.idle()) stall_watch_->check_unread(waiting, late, Channel::kCollective);
-    if (recv_ends_[static_cast<std::size_t>(late)].turn.idle()) {
+    // Who waits in a send may be about to receive: both may send first.
+    const bool sends = waiting.in.kind == Collective::kSend;
+    if (!sends && recv_ends_[static_cast<std::size_t>(late)].turn.idle()) {
       stall_watch_->check_unread(waiting, late, Channel::kPointToPoint);
     }
   }

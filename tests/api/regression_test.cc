@@ -34,6 +34,24 @@ TEST(Stall, forgives_a_third_rank_that_is_late) {
   });
 }
 
+// Both wait in a send of more than links hold for longer than patience lasts.
+TEST(Stall, forgives_ranks_that_both_send_first) {
+  run_crew(2, [](Seat& seat) {
+    constexpr std::size_t kCount = 4 << 20;
+    const std::vector<float> given(kCount, 1);
+    std::vector<float> taken(kCount);
+    const int peer = 1 - seat.rank;
+    TestStream other;
+    require_success(ncclSend(given.data(), kCount, ncclFloat32, peer, seat.comm, seat.stream),
+                    "Send");
+    std::this_thread::sleep_for(2500ms);
+    require_success(ncclRecv(taken.data(), kCount, ncclFloat32, peer, seat.comm, other), "Recv");
+    other.finish();
+    seat.finish();
+    require(taken == given, "what was received");
+  });
+}
+
 TEST(Stall, ends_an_all_reduce_that_meets_a_send) {
   run_crew(2, [](Seat& seat) {
     float value = 1;
