@@ -1,15 +1,44 @@
 #include "transports/built_in.h"
 
 #include <algorithm>
+#include <cctype>
 #include <string>
+#include <utility>
 
 #include "src/base/error.h"
 #include "transports/loopback/transport.h"
+#include "transports/ofi/transport.h"
 #include "transports/shm/transport.h"
 #include "transports/tcp/transport.h"
 
 namespace catenary {
 namespace {
+
+// The names that NCCL's users know its networks by, in small letters.
+constexpr std::pair<std::string_view, std::string_view> kNets[] = {
+    {"ofi", ofi::kName},
+    {"libfabric", ofi::kName},
+    {"aws libfabric", ofi::kName},
+    {"socket", tcp::kName},
+    {"tcp", tcp::kName},
+};
+
+// The transport that NCCL_NET asks for; empty if it asks for none.
+std::string_view net_of(const Config& config) {
+  if (config.net.empty()) return {};
+  std::string name = config.net;
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  const auto net = std::ranges::find(kNets, name, &std::pair<std::string_view, std::string_view>::first);
+  if (net == std::end(kNets)) {
+    throw_error(ErrorCode::kInvalidUsage,
+                "NCCL_NET=%s: there is no such network here; there are OFI (libfabric) and Socket "
+                "(TCP)",
+                config.net.c_str());
+  }
+  return net->second;
+}
+
+bool is_net(std::string_view name) { return name == ofi::kName || name == tcp::kName; }
 
 struct BuiltIn {
   std::string_view name;
@@ -21,6 +50,8 @@ struct BuiltIn {
 constexpr BuiltIn kBuiltIns[] = {
     {loopback::kName, loopback::make_transport, [](const Config&) { return true; }},
     {shm::kName, shm::make_transport, [](const Config& config) { return config.shm_disable == 0; }},
+    {ofi::kName, ofi::make_transport,
+     [](const Config& config) { return ofi::is_built() || net_of(config) == ofi::kName; }},
     {tcp::kName, tcp::make_transport, [](const Config&) { return true; }},
 };
 
@@ -58,10 +89,12 @@ void check_names(const std::vector<std::string_view>& names) {
 Transports built_in_transports(const TransportContext& context) {
   const std::vector<std::string_view> allowed = split_names(context.config->transports);
   check_names(allowed);
+  const std::string_view net = net_of(*context.config);
   Transports transports;
   for (const BuiltIn& entry : kBuiltIns) {
     const bool is_allowed =
         allowed.empty() || std::ranges::find(allowed, entry.name) != allowed.end();
+    if (!net.empty() && is_net(entry.name) && entry.name != net) continue;
     if (is_allowed && entry.viable(*context.config)) transports.push_back(entry.make(context));
   }
   return transports;

@@ -79,6 +79,13 @@ const std::vector<Variable>& variables() {
            "The user's cache folder. Empty: .cache in the home folder."),
       text("CATENARY_TRANSPORTS", &Config::transports,
            "The transports that may be used, separated by commas. Empty: all that work here."),
+      text("NCCL_NET", &Config::net,
+           "Between machines, this network and no other: OFI (libfabric; also \"AWS Libfabric\") or "
+           "Socket (plain TCP). It is an error if it cannot be had. Empty: libfabric where it "
+           "works, else TCP."),
+      text("FI_PROVIDER", &Config::fi_provider,
+           "libfabric's provider, by its name (libfabric reads this, too); an error if it is not "
+           "there. Empty: efa, verbs;ofi_rxm or tcp;ofi_rxm, the first that works."),
       number("NCCL_SHM_DISABLE", &Config::shm_disable, 0, 1,
              "1: no shared memory between processes."),
       number("CATENARY_SLOT_BYTES", &Config::slot_bytes, 64, 1 << 26,

@@ -37,6 +37,8 @@ struct Config {
   std::string cache_folder = "";    // XDG_CACHE_HOME, or .cache below HOME
   // Transports.
   std::string transports = "";                // CATENARY_TRANSPORTS
+  std::string net = "";                       // NCCL_NET
+  std::string fi_provider = "";               // FI_PROVIDER
   std::int64_t shm_disable = 0;               // NCCL_SHM_DISABLE
   std::int64_t slot_bytes = 65536;            // CATENARY_SLOT_BYTES
   std::int64_t slots = 16;                    // CATENARY_SLOTS

@@ -123,6 +123,7 @@ class FaultyTransport final : public Transport {
   bool has_come(const LinkSpec& spec) override { return inside_->has_come(spec); }
   Doorbell* doorbell() override { return nullptr; }
   void poll() override { inside_->poll(); }
+  bool try_drain() override { return inside_->try_drain(); }
 
  private:
   std::unique_ptr<Transport> inside_;

@@ -59,11 +59,15 @@ class SocketRecvLink final : public RecvLink {
 
 }  // namespace
 
+SocketAddress choose_socket_address(const Config& config) {
+  return choose_socket_interface(list_socket_interfaces(), config.socket_ifname,
+                                 config.socket_family)
+      .address;
+}
+
 SocketListener open_listener(const Config& config) {
   SocketListener listener;
-  listener.address =
-      choose_socket_interface(list_socket_interfaces(), config.socket_ifname, config.socket_family)
-          .address;
+  listener.address = choose_socket_address(config);
   listener.socket = listen_on(listener.address);
   return listener;
 }

@@ -35,6 +35,8 @@ struct SocketListener {
   UnsharedFd socket;
 };
 SocketListener open_listener(const Config& config);
+// The same without a socket, for those who bind by other means. Throws Error.
+SocketAddress choose_socket_address(const Config& config);
 
 class SocketHub {
  public:

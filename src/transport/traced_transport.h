@@ -42,6 +42,7 @@ class TracedTransport final : public Transport {
   bool has_come(const LinkSpec& spec) override { return inside_->has_come(spec); }
   Doorbell* doorbell() override { return inside_->doorbell(); }
   void poll() override { inside_->poll(); }
+  bool try_drain() override { return inside_->try_drain(); }
 
  private:
   struct Counters;

@@ -127,6 +127,11 @@ class Transport {
   // Moves bytes that need moving (sockets, completion queues). Never waits. Any one thread at a
   // time.
   virtual void poll() {}
+  // Asked again and again, with polls in between, before a rank goes in peace: whether all that was
+  // flushed would arrive although this transport is destroyed. What a queue pair or a socket
+  // library holds is not the kernel's, and dies with us. From the first time on, peers may be told
+  // that this rank goes, and nothing more is sent.
+  virtual bool try_drain() { return true; }
 };
 
 using Transports = std::vector<std::unique_ptr<Transport>>;

@@ -271,6 +271,7 @@ TEST_P(Conformance, what_was_flushed_survives_the_rank_that_sent_it) {
       const auto link = self.connect(1);
       for (std::uint64_t i = 0; i < messages; ++i) self.send(*link, bytes, i);
       self.wait_until([&] { return link->try_flush(); });
+      self.wait_until([&] { return self.transport().try_drain(); });
     } else {
       std::this_thread::sleep_for(std::chrono::milliseconds(30));
       const auto link = self.listen(0);

@@ -1,0 +1,41 @@
+// The control messages by which two ends of a link over a PutPort find each other and part.
+//
+//     sender                                        receiver
+//     OPEN where credits go, the slots  ------->    makes the ring
+//                                       <-------    RING where it lies      (or REFUSE: other slots)
+//     puts, and credits for them        <------>
+//     LEAVE what I sent, what came      <------>    STAY what has come
+//
+// Each carries a keyed MAC of who says it to whom: the memory that messages give away is given to
+// holders of the communicator's key only, and strangers' messages are dropped. A message that is
+// repeated changes nothing. Pure functions on bytes; nothing waits, nothing fails.
+#pragma once
+
+#include <optional>
+
+#include "src/bootstrap/key.h"
+#include "src/transport/put_port.h"
+
+namespace catenary {
+
+enum class ControlKind : std::uint16_t { kOpen = 1, kRing, kRefuse, kLeave, kStay };
+
+struct ControlWords {
+  ControlKind kind = ControlKind::kOpen;
+  std::uint16_t channel = 0;
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  std::uint32_t slots = 0;       // OPEN, REFUSE
+  std::uint32_t slot_bytes = 0;  // OPEN, REFUSE
+  std::uint32_t unused = 0;
+  std::uint64_t first = 0;   // OPEN, RING: the address. LEAVE: messages sent
+  std::uint64_t second = 0;  // OPEN, RING: the key. LEAVE, STAY: messages that came
+};
+static_assert(sizeof(ControlWords) == 40, "no padding goes out");
+
+ControlMessage seal_control(const Key& key, const ControlWords& words);
+// Nullopt unless a holder of the key says this to rank `self` of `nranks`.
+std::optional<ControlWords> open_control(const Key& key, const ControlMessage& message, int self,
+                                         int nranks);
+
+}  // namespace catenary

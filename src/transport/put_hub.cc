@@ -1,0 +1,472 @@
+#include "src/transport/put_hub.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "src/base/error.h"
+#include "src/base/log.h"
+
+namespace catenary {
+namespace {
+
+struct MessageHeader {
+  std::uint64_t number;
+  std::uint32_t bytes;
+  std::uint32_t check;  // ~bytes
+};
+constexpr std::size_t kDataOffset = 64;  // so that data is aligned, and the header before it
+constexpr std::size_t kHeaderOffset = kDataOffset - sizeof(MessageHeader);
+
+// What a put tells: whether it is a credit, which link, and the slot or how many slots.
+constexpr std::uint32_t kIsCredit = 1u << 31;
+constexpr int kSlotBits = 11;
+constexpr std::uint32_t kSlotMask = (1u << kSlotBits) - 1;
+constexpr std::uint32_t kMostLinks = 1u << 20;
+constexpr std::size_t kWordsBytes = 4096;
+constexpr std::size_t kCreditBytes = 8;
+constexpr std::size_t kCreditsComeTo = 64;  // in words_; they come from 0
+
+std::uint32_t link_number(std::uint32_t peer, std::uint32_t channel) {
+  return peer * kChannelCount + channel;
+}
+std::uint32_t link_number(const LinkSpec& spec) {
+  return link_number(static_cast<std::uint32_t>(spec.peer),
+                     static_cast<std::uint32_t>(spec.channel));
+}
+std::uint32_t message_word(std::uint32_t link, std::uint32_t slot) {
+  return link << kSlotBits | slot;
+}
+std::uint32_t credit_word(std::uint32_t link, std::uint32_t slots) {
+  return kIsCredit | link << kSlotBits | slots;
+}
+
+[[noreturn]] void throw_lost(int peer, const std::string& why) {
+  throw_error(ErrorCode::kRemote, "lost the connection to rank %d: %s", peer, why.c_str());
+}
+
+}  // namespace
+
+struct PutHub::Outgoing {
+  LinkSpec spec;
+  Mapping staging;
+  std::unique_ptr<PutMemory> memory;
+  std::optional<PutTarget> ring;
+  std::vector<bool> flying;  // by slot: put, and not done
+  std::uint32_t flights = 0;
+  // Messages, counted from the first.
+  std::uint64_t committed = 0;
+  std::uint64_t put = 0;
+  std::uint64_t credited = 0;
+  std::uint64_t arrived = 0;  // as the peer said when either left
+  std::string failure;
+};
+
+struct PutHub::Incoming {
+  LinkSpec spec;
+  bool is_listened = false;
+  Mapping ring;
+  std::unique_ptr<PutMemory> memory;  // null until the sender asked
+  PutTarget credits_go;
+  std::vector<bool> here;  // by slot: arrived, and not released
+  // Messages, counted from the first.
+  std::uint64_t came = 0;
+  std::uint64_t released = 0;
+  std::uint64_t credited = 0;
+  std::optional<std::uint64_t> sent_in_all;  // the peer has said that it leaves
+  bool is_answered = false;
+  std::string failure;
+
+  // A sender that sees all its slots taken must hear of every one that is free; one that has some
+  // left does well with fewer credits.
+  bool owes_credit(std::uint32_t slots) const {
+    if (released == credited || sent_in_all || !failure.empty()) return false;
+    return released - credited >= std::max(slots / 4, 1u) || came - credited >= slots;
+  }
+};
+
+class PutHub::HubSendLink final : public SendLink {
+ public:
+  HubSendLink(PutHub& hub, Outgoing& state) : hub_(hub), state_(state) {}
+
+  ByteSpan try_acquire(std::size_t bytes) override {
+    CATENARY_ASSERT(bytes != 0 && bytes <= hub_.context_.slot_bytes);
+    const std::lock_guard lock(hub_.mutex_);
+    throw_if_failed();
+    const std::uint64_t slot = state_.committed % hub_.context_.slots;
+    const bool is_free = state_.committed - state_.credited < hub_.context_.slots;
+    if (!is_free || state_.flying[slot]) return {};
+    return {state_.staging.data() + slot * hub_.stride_ + kDataOffset, bytes};
+  }
+
+  void commit(std::size_t bytes) override {
+    CATENARY_ASSERT(bytes != 0 && bytes <= hub_.context_.slot_bytes);
+    const std::lock_guard lock(hub_.mutex_);
+    const auto count = static_cast<std::uint32_t>(bytes);
+    const MessageHeader header = {state_.committed, count, ~count};
+    const std::uint64_t slot = state_.committed % hub_.context_.slots;
+    std::memcpy(state_.staging.data() + slot * hub_.stride_ + kHeaderOffset, &header,
+                sizeof header);
+    ++state_.committed;
+    if (!hub_.push_messages(state_)) hub_.must_push_ = true;
+  }
+
+  // What the port is done with needs us no more, until this rank leaves (try_drain).
+  bool try_flush() override {
+    const std::lock_guard lock(hub_.mutex_);
+    throw_if_failed();
+    return state_.put == state_.committed && state_.flights == 0;
+  }
+
+ private:
+  void throw_if_failed() const {
+    if (!state_.failure.empty()) throw_lost(state_.spec.peer, state_.failure);
+  }
+
+  PutHub& hub_;
+  Outgoing& state_;
+};
+
+class PutHub::HubRecvLink final : public RecvLink {
+ public:
+  HubRecvLink(PutHub& hub, Incoming& state) : hub_(hub), state_(state) {}
+
+  ByteView try_peek() override {
+    const std::lock_guard lock(hub_.mutex_);
+    const std::uint64_t slot = state_.released % hub_.context_.slots;
+    if (state_.memory == nullptr || !state_.here[slot]) {
+      if (!state_.failure.empty()) throw_lost(state_.spec.peer, state_.failure);
+      return {};
+    }
+    const std::byte* const begin = state_.ring.data() + slot * hub_.stride_;
+    std::uint32_t bytes = 0;  // was checked when it came
+    std::memcpy(&bytes, begin + kHeaderOffset + offsetof(MessageHeader, bytes), sizeof bytes);
+    return {begin + kDataOffset, std::min<std::size_t>(bytes, hub_.context_.slot_bytes)};
+  }
+
+  void release() override {
+    const std::lock_guard lock(hub_.mutex_);
+    state_.here[state_.released % hub_.context_.slots] = false;
+    ++state_.released;
+    if (!hub_.push_credit(state_)) hub_.must_push_ = true;
+  }
+
+ private:
+  PutHub& hub_;
+  Incoming& state_;
+};
+
+PutHub::PutHub(std::unique_ptr<PutPort> port, const TransportContext& context)
+    : context_(context),
+      stride_(kDataOffset + context.slot_bytes),
+      port_(std::move(port)),
+      words_(Mapping::anonymous(kWordsBytes)) {
+  if (static_cast<std::uint32_t>(context.nranks) > kMostLinks / kChannelCount) {
+    throw_error(ErrorCode::kInvalidUsage, "%d ranks are more than a link number can tell",
+                context.nranks);
+  }
+  words_memory_ = port_->register_memory(ByteSpan(words_.data(), kWordsBytes));
+}
+
+// Nothing may come into memory that is given back.
+PutHub::~PutHub() { port_->shut(); }
+
+std::unique_ptr<SendLink> PutHub::connect(const LinkSpec& spec) {
+  const std::lock_guard lock(mutex_);
+  if (outgoing_.contains(link_number(spec))) {
+    throw_error(ErrorCode::kInternal, "channel %d of the link to rank %d was made before",
+                static_cast<int>(spec.channel), spec.peer);
+  }
+  Outgoing made;
+  made.spec = spec;
+  made.staging = Mapping::anonymous(context_.slots * stride_);
+  made.memory = port_->register_memory({made.staging.data(), made.staging.bytes()});
+  made.flying.resize(context_.slots);
+  made.failure = failure_;
+  Outgoing& outgoing = outgoing_.emplace(link_number(spec), std::move(made)).first->second;
+  const PutTarget credits = words_memory_->target();
+  say(ControlKind::kOpen, spec, credits.address + kCreditsComeTo, credits.key);
+  return std::make_unique<HubSendLink>(*this, outgoing);
+}
+
+std::unique_ptr<RecvLink> PutHub::listen(const LinkSpec& spec) {
+  const std::lock_guard lock(mutex_);
+  Incoming& incoming = incoming_of(link_number(spec));
+  if (incoming.is_listened) {
+    throw_error(ErrorCode::kInternal, "channel %d of the link from rank %d was made before",
+                static_cast<int>(spec.channel), spec.peer);
+  }
+  incoming.is_listened = true;
+  return std::make_unique<HubRecvLink>(*this, incoming);
+}
+
+bool PutHub::has_come(const LinkSpec& spec) {
+  const std::lock_guard lock(mutex_);
+  const auto incoming = incoming_.find(link_number(spec));
+  return incoming != incoming_.end() && incoming->second.memory != nullptr;
+}
+
+void PutHub::poll() {
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) return;
+  port_->progress(*this);
+  if (must_push_) push();
+}
+
+PutHub::Incoming& PutHub::incoming_of(std::uint32_t link) {
+  Incoming& incoming = incoming_[link];
+  incoming.spec = {static_cast<int>(link / kChannelCount),
+                   static_cast<Channel>(link % kChannelCount)};
+  if (incoming.failure.empty()) incoming.failure = failure_;
+  return incoming;
+}
+
+void PutHub::put_done(std::uint64_t cookie) {
+  if (cookie & kIsCredit) return;
+  const auto outgoing = outgoing_.find(static_cast<std::uint32_t>(cookie) >> kSlotBits);
+  if (outgoing == outgoing_.end()) return;
+  outgoing->second.flying[cookie & kSlotMask] = false;
+  --outgoing->second.flights;
+}
+
+void PutHub::put_failed(std::uint64_t cookie, const std::string& why) {
+  const auto word = static_cast<std::uint32_t>(cookie);
+  const std::uint32_t link = (word & ~kIsCredit) >> kSlotBits;
+  if ((word & kIsCredit) == 0) put_done(cookie);
+  control_failed(static_cast<int>(link / kChannelCount), why);
+}
+
+void PutHub::control_failed(int peer, const std::string& why) {
+  for (auto& [number, outgoing] : outgoing_) {
+    if (outgoing.spec.peer == peer && outgoing.failure.empty()) outgoing.failure = why;
+  }
+  // Who has left closes its end, and that harms nothing.
+  for (auto& [number, incoming] : incoming_) {
+    const bool lacks_nothing = incoming.sent_in_all && incoming.came >= *incoming.sent_in_all;
+    if (incoming.spec.peer != peer || lacks_nothing) continue;
+    if (incoming.failure.empty()) incoming.failure = why;
+  }
+}
+
+void PutHub::port_failed(const std::string& why) {
+  failure_ = why;
+  for (auto& [number, outgoing] : outgoing_) outgoing.failure = why;
+  for (auto& [number, incoming] : incoming_) incoming.failure = why;
+}
+
+void PutHub::was_told(std::uint32_t told) {
+  // What was put is read after what was told of it.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const std::uint32_t link = (told & ~kIsCredit) >> kSlotBits;
+  if (told & kIsCredit) {
+    const auto outgoing = outgoing_.find(link);
+    if (outgoing != outgoing_.end()) take_credit(outgoing->second, told & kSlotMask);
+    return;
+  }
+  const auto incoming = incoming_.find(link);
+  const bool is_ours = incoming != incoming_.end() && incoming->second.memory != nullptr;
+  if (is_ours) take_message(incoming->second, told & kSlotMask);
+}
+
+void PutHub::take_message(Incoming& incoming, std::uint32_t slot) {
+  const std::uint32_t slots = context_.slots;
+  MessageHeader header = {};
+  if (slot < slots) {
+    std::memcpy(&header, incoming.ring.data() + slot * stride_ + kHeaderOffset, sizeof header);
+  }
+  const bool is_sound = slot < slots && !incoming.here[slot] && header.number % slots == slot &&
+                        header.number - incoming.released < slots && header.bytes != 0 &&
+                        header.bytes <= context_.slot_bytes && header.check == ~header.bytes;
+  if (!is_sound) {
+    incoming.failure = format(
+        "it put message %llu of %u bytes into slot %u, with %llu messages read and %u slots of %zu "
+        "bytes; its process is faulty",
+        static_cast<unsigned long long>(header.number), header.bytes, slot,
+        static_cast<unsigned long long>(incoming.released), slots, context_.slot_bytes);
+    return;
+  }
+  incoming.here[slot] = true;
+  ++incoming.came;
+  answer_leave(incoming);
+  if (!push_credit(incoming)) must_push_ = true;
+}
+
+void PutHub::take_credit(Outgoing& outgoing, std::uint32_t slots) {
+  if (slots > outgoing.put - outgoing.credited) {
+    outgoing.failure = format("it gave back %u slots of %llu; its process is faulty", slots,
+                              static_cast<unsigned long long>(outgoing.put - outgoing.credited));
+    return;
+  }
+  outgoing.credited += slots;
+}
+
+void PutHub::control_came(const ControlMessage& message) {
+  const auto words = open_control(context_.key, message, context_.rank, context_.nranks);
+  if (!words) {
+    log_info(Subsystem::kNet, -1, "A message of a stranger was dropped");
+    return;
+  }
+  switch (words->kind) {
+    case ControlKind::kOpen: return take_open(*words);
+    case ControlKind::kRing:
+    case ControlKind::kRefuse: return take_ring(*words);
+    case ControlKind::kLeave: return take_leave(*words);
+    case ControlKind::kStay: return take_word_of_arrival(*words);
+  }
+}
+
+void PutHub::take_open(const ControlWords& words) {
+  Incoming& incoming = incoming_of(link_number(words.from, words.channel));
+  if (incoming.memory != nullptr) return;
+  if (words.slots != context_.slots || words.slot_bytes != context_.slot_bytes) {
+    incoming.failure = format(
+        "it has %u slots of %u bytes, we have %u of %zu (CATENARY_SLOTS, CATENARY_SLOT_BYTES)",
+        words.slots, words.slot_bytes, context_.slots, context_.slot_bytes);
+    say(ControlKind::kRefuse, incoming.spec, 0, 0);
+    return;
+  }
+  incoming.ring = Mapping::anonymous(context_.slots * stride_);
+  incoming.here.resize(context_.slots);
+  incoming.credits_go = {words.first, words.second};
+  incoming.memory = port_->register_memory({incoming.ring.data(), incoming.ring.bytes()});
+  const PutTarget target = incoming.memory->target();
+  say(ControlKind::kRing, incoming.spec, target.address, target.key);
+}
+
+void PutHub::take_ring(const ControlWords& words) {
+  const auto entry = outgoing_.find(link_number(words.from, words.channel));
+  if (entry == outgoing_.end() || entry->second.ring) return;
+  Outgoing& outgoing = entry->second;
+  if (words.kind == ControlKind::kRefuse) {
+    outgoing.failure = format(
+        "it has %u slots of %u bytes, we have %u of %zu (CATENARY_SLOTS, CATENARY_SLOT_BYTES)",
+        words.slots, words.slot_bytes, context_.slots, context_.slot_bytes);
+    return;
+  }
+  outgoing.ring = {words.first, words.second};
+  if (!push_messages(outgoing)) must_push_ = true;
+}
+
+void PutHub::take_leave(const ControlWords& words) {
+  Incoming& incoming = incoming_of(link_number(words.from, words.channel));
+  if (!incoming.sent_in_all) incoming.sent_in_all = words.first;
+  take_word_of_arrival(words);
+  answer_leave(incoming);
+}
+
+void PutHub::take_word_of_arrival(const ControlWords& words) {
+  const auto entry = outgoing_.find(link_number(words.from, words.channel));
+  if (entry == outgoing_.end()) return;
+  entry->second.arrived = std::max(entry->second.arrived, words.second);
+}
+
+// Once: with our own goodbye, or when all has come that the peer has sent.
+void PutHub::answer_leave(Incoming& incoming) {
+  if (!incoming.sent_in_all || incoming.came < *incoming.sent_in_all || incoming.is_answered) {
+    return;
+  }
+  incoming.is_answered = true;
+  say(ControlKind::kStay, incoming.spec, 0, incoming.came);
+}
+
+void PutHub::say(ControlKind kind, const LinkSpec& spec, std::uint64_t first,
+                 std::uint64_t second) {
+  ControlWords words;
+  words.kind = kind;
+  words.channel = static_cast<std::uint16_t>(spec.channel);
+  words.from = static_cast<std::uint32_t>(context_.rank);
+  words.to = static_cast<std::uint32_t>(spec.peer);
+  words.slots = context_.slots;
+  words.slot_bytes = static_cast<std::uint32_t>(context_.slot_bytes);
+  words.first = first;
+  words.second = second;
+  controls_.emplace_back(spec.peer, seal_control(context_.key, words));
+  if (!push_controls()) must_push_ = true;
+}
+
+void PutHub::push() {
+  must_push_ = !push_controls();
+  for (auto& [number, outgoing] : outgoing_) must_push_ |= !push_messages(outgoing);
+  for (auto& [number, incoming] : incoming_) must_push_ |= !push_credit(incoming);
+}
+
+// These return whether the port took all that there was.
+bool PutHub::push_controls() {
+  // Several may go round: a peer whose connection is being made must not hold up the others.
+  for (std::size_t left = controls_.size(); left > 0; --left) {
+    const auto next = controls_.front();
+    controls_.pop_front();
+    if (!port_->try_send(next.first, next.second)) controls_.push_back(next);
+  }
+  return controls_.empty();
+}
+
+bool PutHub::push_messages(Outgoing& outgoing) {
+  if (!outgoing.ring || !outgoing.failure.empty()) return true;
+  while (outgoing.put != outgoing.committed) {
+    const auto slot = static_cast<std::uint32_t>(outgoing.put % context_.slots);
+    const std::byte* const begin = outgoing.staging.data() + slot * stride_ + kHeaderOffset;
+    MessageHeader header;
+    std::memcpy(&header, begin, sizeof header);
+    Put put;
+    put.peer = outgoing.spec.peer;
+    put.source = outgoing.memory.get();
+    put.bytes = {begin, sizeof header + header.bytes};
+    put.target = {outgoing.ring->address + slot * stride_ + kHeaderOffset, outgoing.ring->key};
+    // The peer knows the link by who sends on it.
+    const auto self = static_cast<std::uint32_t>(context_.rank);
+    const auto channel = static_cast<std::uint32_t>(outgoing.spec.channel);
+    put.told = message_word(link_number(self, channel), slot);
+    put.cookie = message_word(link_number(outgoing.spec), slot);
+    if (!port_->try_put(put)) return false;
+    outgoing.flying[slot] = true;
+    ++outgoing.flights;
+    ++outgoing.put;
+  }
+  return true;
+}
+
+bool PutHub::push_credit(Incoming& incoming) {
+  if (is_leaving_ || incoming.memory == nullptr || !incoming.owes_credit(context_.slots)) {
+    return true;
+  }
+  const auto slots = static_cast<std::uint32_t>(incoming.released - incoming.credited);
+  Put put;
+  put.peer = incoming.spec.peer;
+  put.source = words_memory_.get();
+  put.bytes = {words_.data(), kCreditBytes};
+  put.target = incoming.credits_go;
+  const auto self = static_cast<std::uint32_t>(context_.rank);
+  put.told = credit_word(link_number(self, static_cast<std::uint32_t>(incoming.spec.channel)), slots);
+  put.cookie = credit_word(link_number(incoming.spec), slots);
+  if (!port_->try_put(put)) return false;
+  incoming.credited = incoming.released;
+  return true;
+}
+
+bool PutHub::try_drain() {
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) return true;
+  if (!is_leaving_) say_goodbye();
+  if (!controls_.empty() || !port_->is_quiet()) return false;
+  return std::ranges::all_of(outgoing_, [this](const auto& entry) {
+    const Outgoing& outgoing = entry.second;
+    if (outgoing.spec.peer == context_.rank || !outgoing.failure.empty()) return true;
+    return std::max(outgoing.arrived, outgoing.credited) >= outgoing.committed;
+  });
+}
+
+void PutHub::say_goodbye() {
+  is_leaving_ = true;
+  // Both ways of a link have one number, and one goodbye serves both.
+  for (auto& [number, outgoing] : outgoing_) incoming_of(number);
+  for (auto& [number, incoming] : incoming_) {
+    if (incoming.spec.peer == context_.rank || !incoming.failure.empty()) continue;
+    const auto outgoing = outgoing_.find(number);
+    const std::uint64_t sent = outgoing == outgoing_.end() ? 0 : outgoing->second.committed;
+    incoming.is_answered = incoming.sent_in_all && incoming.came >= *incoming.sent_in_all;
+    say(ControlKind::kLeave, incoming.spec, sent, incoming.came);
+  }
+}
+
+}  // namespace catenary

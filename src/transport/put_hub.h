@@ -1,0 +1,96 @@
+// PutHub: one rank's links over a PutPort, which orders nothing.
+//
+// The receiver of a link owns a ring of slots in memory that it gives to the sender; a message is
+// one put into the slot that its number falls on. What the put tells is the link and the slot;
+// the number itself travels in front of the bytes. Messages may arrive in any order, and are
+// peeked in the order of their numbers. A slot is used again once the receiver has given it back,
+// by a credit, which is a put that only tells, and once the put before it is done. Credits are
+// sums, so their order does not matter either.
+//
+//     slot: 48 bytes unused | number (64 bits) | bytes (32) | check (32) | data
+//
+// Ends find each other by control messages (put_control.h), and are made independently: a sender
+// stages until its receiver's ring is known, and a receiver makes the ring when the sender asks for
+// it, whether or not anybody listens yet.
+//
+// Threads: poll() and try_drain() by one thread at a time, all the rest by any. Nothing waits.
+// Owner: the hub owns all memory; links are destroyed before it. Failure: a link throws kRemote
+// once its connection has failed and, at the receiver, once what came before has been read.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/mapping.h"
+#include "src/transport/put_control.h"
+#include "src/transport/put_port.h"
+#include "src/transport/transport.h"
+
+namespace catenary {
+
+class PutHub final : private PortListener {
+ public:
+  // The context's key serves as it is: derive it first. Ports number peers as ranks.
+  PutHub(std::unique_ptr<PutPort> port, const TransportContext& context);
+  ~PutHub();
+
+  std::unique_ptr<SendLink> connect(const LinkSpec& spec);
+  std::unique_ptr<RecvLink> listen(const LinkSpec& spec);
+  // Whether the sender has asked for its ring.
+  bool has_come(const LinkSpec& spec);
+  void poll();
+  // Tells the peers that this rank goes, from the first call on. True once they have all that was
+  // sent, or can never have it.
+  bool try_drain();
+
+ private:
+  struct Outgoing;
+  struct Incoming;
+  class HubSendLink;
+  class HubRecvLink;
+
+  void put_done(std::uint64_t cookie) override;
+  void put_failed(std::uint64_t cookie, const std::string& why) override;
+  void was_told(std::uint32_t told) override;
+  void control_came(const ControlMessage& message) override;
+  void control_failed(int peer, const std::string& why) override;
+  void port_failed(const std::string& why) override;
+
+  Incoming& incoming_of(std::uint32_t link);
+  void take_message(Incoming& incoming, std::uint32_t slot);
+  void take_credit(Outgoing& outgoing, std::uint32_t slots);
+  void take_open(const ControlWords& words);
+  void take_ring(const ControlWords& words);
+  void take_leave(const ControlWords& words);
+  void take_word_of_arrival(const ControlWords& words);
+  void say(ControlKind kind, const LinkSpec& spec, std::uint64_t first, std::uint64_t second);
+  void say_goodbye();
+  void answer_leave(Incoming& incoming);
+
+  void push();
+  bool push_controls();
+  bool push_messages(Outgoing& outgoing);
+  bool push_credit(Incoming& incoming);
+
+  const TransportContext context_;
+  const std::size_t stride_;
+  std::mutex mutex_;
+  // Guarded by mutex_. The port goes last: memory is registered with it.
+  std::unique_ptr<PutPort> port_;
+  Mapping words_;  // what credits come from, and go to
+  std::unique_ptr<PutMemory> words_memory_;
+  std::map<std::uint32_t, Outgoing> outgoing_;  // by peer and channel
+  std::map<std::uint32_t, Incoming> incoming_;
+  std::deque<std::pair<int, ControlMessage>> controls_;  // not yet taken by the port
+  bool must_push_ = false;                               // something was not taken
+  bool is_leaving_ = false;
+  std::string failure_;  // of the port
+};
+
+}  // namespace catenary

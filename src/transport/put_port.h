@@ -1,0 +1,84 @@
+// PutPort: the least that a network with remote memory can do, and all that links need of it.
+//
+// Two verbs: put bytes into memory that a peer gave away, which tells the peer 32 bits; and send a
+// control message of 64 bytes. Nothing is ordered, neither puts nor control messages nor what is
+// told of them; each arrives once, or a failure is told. That is what EFA, verbs and the software
+// providers of libfabric have in common, and what a simulated fabric can be.
+//
+// That a put is done means that its source may change. It says nothing about the peer.
+//
+// Threads: one at a time. Nothing waits. "Not yet" is false, and then nothing has happened. Owner:
+// memory that is registered lies where it is until its PutMemory is destroyed; what a listener is
+// shown is the port's until it returns. Failure: what breaks later is told to the listener; what
+// cannot be done at all throws Error.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "src/base/types.h"
+
+namespace catenary {
+
+inline constexpr std::size_t kControlBytes = 64;
+using ControlMessage = std::array<std::byte, kControlBytes>;
+
+// A place in a peer's memory, in the words of the peer's port.
+struct PutTarget {
+  std::uint64_t address = 0;
+  std::uint64_t key = 0;
+};
+
+// Memory that puts may come from and go to, as long as this lives.
+class PutMemory {
+ public:
+  virtual ~PutMemory() = default;
+  // Of its first byte; the others follow.
+  virtual PutTarget target() const = 0;
+};
+
+struct Put {
+  int peer = 0;
+  const PutMemory* source = nullptr;
+  ByteView bytes;  // within the source; not empty
+  PutTarget target;
+  std::uint32_t told = 0;    // to the peer, once all the bytes are there
+  std::uint64_t cookie = 0;  // for the listener here
+};
+
+// What a port tells, from within progress() only.
+class PortListener {
+ public:
+  virtual void put_done(std::uint64_t cookie) = 0;
+  virtual void put_failed(std::uint64_t cookie, const std::string& why) = 0;
+  // A peer's put has arrived.
+  virtual void was_told(std::uint32_t told) = 0;
+  // From anybody at all: nothing is proved yet.
+  virtual void control_came(const ControlMessage& message) = 0;
+  virtual void control_failed(int peer, const std::string& why) = 0;
+  // Nothing can be done any more, with any peer.
+  virtual void port_failed(const std::string& why) = 0;
+
+ protected:
+  ~PortListener() = default;
+};
+
+class PutPort {
+ public:
+  virtual ~PutPort() = default;
+
+  virtual std::unique_ptr<PutMemory> register_memory(ByteSpan memory) = 0;
+  virtual bool try_put(const Put& put) = 0;
+  // The bytes are copied.
+  virtual bool try_send(int peer, const ControlMessage& message) = 0;
+  // Moves what can move and tells what happened.
+  virtual void progress(PortListener& listener) = 0;
+  // Whether all that was put and sent is done, or has failed.
+  virtual bool is_quiet() const = 0;
+  // Nothing comes in and nothing goes out any more. Before registered memory is destroyed.
+  virtual void shut() noexcept = 0;
+};
+
+}  // namespace catenary

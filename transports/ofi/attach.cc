@@ -1,0 +1,27 @@
+#include "transports/ofi/attach.h"
+
+#include <algorithm>
+
+#include "transports/ofi/address.h"
+
+namespace catenary::ofi {
+
+std::size_t event_room(const TransportContext& context) {
+  constexpr std::size_t kMost = 32768;
+  const auto links = static_cast<std::size_t>(context.nranks) * kChannelCount;
+  return std::min(kMost, links * 2 * context.slots);
+}
+
+std::unique_ptr<PutHub> attach_hub(const TransportContext& context, std::unique_ptr<OfiPort> port,
+                                   std::span<const Bytes> addresses, ByteView own) {
+  std::vector<Bytes> names;
+  for (const Bytes& address : addresses) {
+    names.push_back(reaches(own, address) ? parse_address(address)->name : Bytes());
+  }
+  port->meet(names);
+  TransportContext ours = context;
+  ours.key = derive_key(context.key, "ofi");
+  return std::make_unique<PutHub>(std::move(port), ours);
+}
+
+}  // namespace catenary::ofi

@@ -1,0 +1,21 @@
+// How ranks with libfabric come to a hub for their links.
+//
+// Nothing is proved here, as with TCP: a link proves its peer when its first control message is
+// answered, and throws if it cannot. Nothing waits.
+#pragma once
+
+#include <memory>
+
+#include "src/transport/put_hub.h"
+#include "transports/ofi/port.h"
+
+namespace catenary::ofi {
+
+// Completions that may come before somebody looks: all that all peers may put at once, as far as a
+// queue can be that long.
+std::size_t event_room(const TransportContext& context);
+
+std::unique_ptr<PutHub> attach_hub(const TransportContext& context, std::unique_ptr<OfiPort> port,
+                                   std::span<const Bytes> addresses, ByteView own);
+
+}  // namespace catenary::ofi

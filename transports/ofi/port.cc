@@ -1,0 +1,293 @@
+#include "transports/ofi/port.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "src/base/error.h"
+#include "src/transport/put_control.h"
+
+namespace catenary::ofi {
+namespace {
+
+constexpr std::size_t kReceives = 128;         // posted for control messages
+constexpr std::size_t kMostOperations = 1024;  // of ours under way
+constexpr std::size_t kReadAtOnce = 16;
+constexpr int kReadsAPoll = 4;
+
+void check(int result, const char* what) {
+  if (result != 0) throw_fabric_error(what, result);
+}
+
+template <typename T, typename Open>
+Owned<T> opened(const char* what, const Open& open) {
+  T* object = nullptr;
+  check(open(&object), what);
+  return Owned<T>(object);
+}
+
+bool has_mode(const fi_info& info, int bit) { return (info.domain_attr->mr_mode & bit) != 0; }
+
+}  // namespace
+
+class OfiPort::Memory final : public PutMemory {
+ public:
+  Memory(const OfiPort& port, ByteSpan memory) {
+    const fi_info& info = *port.info_;
+    constexpr std::uint64_t kAccess = FI_WRITE | FI_REMOTE_WRITE | FI_SEND | FI_RECV;
+    fid_mr* region = nullptr;
+    int result = -FI_ENOKEY;
+    // A random key may be taken already, if keys are short.
+    for (int tries = 0; tries < 64 && result == -FI_ENOKEY; ++tries) {
+      result = ::fi_mr_reg(port.domain_.get(), memory.data(), memory.size(), kAccess, 0,
+                           has_mode(info, FI_MR_PROV_KEY) ? 0 : random_key_for(info), 0, &region,
+                           nullptr);
+    }
+    check(result, "registering memory");
+    region_.reset(region);
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+    target_ = {has_mode(info, FI_MR_VIRT_ADDR) ? address : 0, ::fi_mr_key(region)};
+  }
+
+  PutTarget target() const override { return target_; }
+  void* descriptor() const { return ::fi_mr_desc(region_.get()); }
+
+ private:
+  static std::uint64_t random_key_for(const fi_info& info) {
+    std::uint64_t key = 0;
+    fill_random(std::as_writable_bytes(std::span(&key, 1)));
+    const std::size_t bytes = info.domain_attr->mr_key_size;
+    return bytes >= sizeof key ? key : key & ((std::uint64_t{1} << 8 * bytes) - 1);
+  }
+
+  Owned<fid_mr> region_;
+  PutTarget target_;
+};
+
+OfiPort::OfiPort(const Provider& provider, std::size_t events) : info_(copy_of(provider.info.get())) {
+  const std::size_t most = std::clamp(info_->tx_attr->size, std::size_t{16}, kMostOperations);
+  operations_.resize(most);
+  receives_.resize(kReceives);
+  control_ = Mapping::anonymous((most + kReceives) * kControlBytes);
+  std::uint32_t index = 0;
+  for (Operation& receive : receives_) {
+    receive.kind = Operation::Kind::kReceive;
+    receive.index = index++;
+  }
+  for (Operation& operation : operations_) {
+    operation.index = index++;
+    free_.push_back(&operation);
+  }
+  open(provider, events + most + kReceives);
+}
+
+OfiPort::~OfiPort() { shut(); }
+
+void OfiPort::open(const Provider& provider, std::size_t events) {
+  fi_info* const info = info_.get();
+  fabric_ = opened<fid_fabric>(
+      "opening a fabric", [&](fid_fabric** made) {
+        return library().open_fabric(info->fabric_attr, made, nullptr);
+      });
+  domain_ = opened<fid_domain>("opening a domain", [&](fid_domain** made) {
+    return ::fi_domain(fabric_.get(), info, made, nullptr);
+  });
+  fi_av_attr table = {};
+  table.type = FI_AV_TABLE;
+  addresses_ = opened<fid_av>("opening an address table", [&](fid_av** made) {
+    return ::fi_av_open(domain_.get(), &table, made, nullptr);
+  });
+  fi_cq_attr queue = {};
+  queue.format = FI_CQ_FORMAT_DATA;
+  queue.size = events;
+  queue.wait_obj = FI_WAIT_NONE;
+  queue_ = opened<fid_cq>("opening a completion queue", [&](fid_cq** made) {
+    return ::fi_cq_open(domain_.get(), &queue, made, nullptr);
+  });
+  endpoint_ = opened<fid_ep>("opening an endpoint", [&](fid_ep** made) {
+    return ::fi_endpoint(domain_.get(), info, made, nullptr);
+  });
+  check(::fi_ep_bind(endpoint_.get(), &addresses_->fid, 0), "binding an address table");
+  check(::fi_ep_bind(endpoint_.get(), &queue_->fid, FI_TRANSMIT | FI_RECV),
+        "binding a completion queue");
+  check(::fi_enable(endpoint_.get()), ("enabling an endpoint of " + provider.name).c_str());
+  control_memory_ = register_memory({control_.data(), control_.bytes()});
+  for (Operation& receive : receives_) post_receive(receive);
+  std::size_t bytes = 0;
+  ::fi_getname(&endpoint_->fid, nullptr, &bytes);  // says how long it is
+  name_.resize(bytes);
+  check(::fi_getname(&endpoint_->fid, name_.data(), &bytes), "asking for our own address");
+  name_.resize(bytes);
+}
+
+void OfiPort::meet(const std::vector<Bytes>& names) {
+  peers_.assign(names.size(), FI_ADDR_UNSPEC);
+  for (std::size_t rank = 0; rank < names.size(); ++rank) {
+    if (names[rank].empty()) continue;
+    const int count =
+        ::fi_av_insert(addresses_.get(), names[rank].data(), 1, &peers_[rank], 0, nullptr);
+    if (count != 1) {
+      throw_error(ErrorCode::kSystem, "libfabric does not take the address of rank %zu", rank);
+    }
+  }
+}
+
+std::unique_ptr<PutMemory> OfiPort::register_memory(ByteSpan memory) {
+  return std::make_unique<Memory>(*this, memory);
+}
+
+ByteSpan OfiPort::message_of(const Operation& operation) const {
+  return {control_.data() + operation.index * kControlBytes, kControlBytes};
+}
+
+void OfiPort::post_receive(Operation& receive) {
+  const ByteSpan message = message_of(receive);
+  const auto& memory = static_cast<const Memory&>(*control_memory_);
+  ssize_t result = -FI_EAGAIN;
+  // There is room for as many as we ever post; a provider may still want to be turned.
+  for (int tries = 0; tries < 1000 && result == -FI_EAGAIN; ++tries) {
+    result = ::fi_recv(endpoint_.get(), message.data(), message.size(), memory.descriptor(),
+                       FI_ADDR_UNSPEC, &receive.context);
+  }
+  check(static_cast<int>(result), "posting a receive");
+}
+
+OfiPort::Operation* OfiPort::take_operation() {
+  if (free_.empty()) return nullptr;
+  Operation* const operation = free_.back();
+  free_.pop_back();
+  return operation;
+}
+
+bool OfiPort::accepted(ssize_t result, Operation& operation) {
+  if (result == 0) return true;
+  if (result == -FI_EAGAIN) {
+    free_.push_back(&operation);
+    return false;
+  }
+  failures_.push_back({&operation, static_cast<int>(result)});
+  return true;
+}
+
+bool OfiPort::try_put(const Put& put) {
+  Operation* const operation = take_operation();
+  if (operation == nullptr) return false;
+  operation->kind = Operation::Kind::kPut;
+  operation->peer = put.peer;
+  operation->cookie = put.cookie;
+  const iovec from = {const_cast<std::byte*>(put.bytes.data()), put.bytes.size()};
+  void* descriptor = static_cast<const Memory*>(put.source)->descriptor();
+  const fi_rma_iov to = {put.target.address, put.bytes.size(), put.target.key};
+  fi_msg_rma message = {};
+  message.msg_iov = &from;
+  message.desc = &descriptor;
+  message.iov_count = 1;
+  message.addr = peers_[static_cast<std::size_t>(put.peer)];
+  message.rma_iov = &to;
+  message.rma_iov_count = 1;
+  message.context = &operation->context;
+  message.data = put.told;
+  const bool is_small = put.bytes.size() <= info_->tx_attr->inject_size;
+  const std::uint64_t flags = FI_REMOTE_CQ_DATA | FI_COMPLETION | (is_small ? FI_INJECT : 0);
+  return accepted(::fi_writemsg(endpoint_.get(), &message, flags), *operation);
+}
+
+bool OfiPort::try_send(int peer, const ControlMessage& message) {
+  Operation* const operation = take_operation();
+  if (operation == nullptr) return false;
+  operation->kind = Operation::Kind::kSend;
+  operation->peer = peer;
+  const ByteSpan copy = message_of(*operation);
+  std::ranges::copy(message, copy.begin());
+  const auto& memory = static_cast<const Memory&>(*control_memory_);
+  return accepted(::fi_send(endpoint_.get(), copy.data(), copy.size(), memory.descriptor(),
+                            peers_[static_cast<std::size_t>(peer)], &operation->context),
+                  *operation);
+}
+
+void OfiPort::progress(PortListener& listener) {
+  if (!endpoint_) return;
+  std::vector<Failure> failures;
+  failures.swap(failures_);
+  for (const Failure& failure : failures) {
+    tell_failure(*failure.operation, error_text(failure.number), listener);
+  }
+  fi_cq_data_entry entries[kReadAtOnce];
+  for (int reads = 0; reads < kReadsAPoll; ++reads) {
+    const ssize_t count = ::fi_cq_read(queue_.get(), entries, kReadAtOnce);
+    if (count == -FI_EAVAIL) {
+      take_error(listener);
+      continue;
+    }
+    if (count == -FI_EAGAIN || count == -FI_EINTR) return;
+    if (count < 0) {
+      return listener.port_failed("libfabric's completion queue: " +
+                                  error_text(static_cast<int>(count)));
+    }
+    for (ssize_t i = 0; i < count; ++i) take_completion(entries[i], listener);
+    if (count < static_cast<ssize_t>(kReadAtOnce)) return;
+  }
+}
+
+void OfiPort::take_completion(const fi_cq_data_entry& entry, PortListener& listener) {
+  // What a peer's write told has no operation of ours, whatever the context says.
+  if ((entry.flags & FI_REMOTE_CQ_DATA) != 0 && (entry.flags & FI_RECV) == 0) {
+    return listener.was_told(static_cast<std::uint32_t>(entry.data));
+  }
+  auto* const operation = static_cast<Operation*>(entry.op_context);
+  if (operation == nullptr) {
+    return listener.port_failed("libfabric completed what it does not name");
+  }
+  switch (operation->kind) {
+    case Operation::Kind::kReceive: {
+      ControlMessage message;
+      std::ranges::copy(message_of(*operation), message.begin());
+      post_receive(*operation);
+      if (entry.len == kControlBytes) listener.control_came(message);
+      return;
+    }
+    case Operation::Kind::kPut:
+      free_.push_back(operation);
+      return listener.put_done(operation->cookie);
+    case Operation::Kind::kSend: free_.push_back(operation); return;
+  }
+}
+
+void OfiPort::take_error(PortListener& listener) {
+  fi_cq_err_entry entry = {};
+  const ssize_t count = ::fi_cq_readerr(queue_.get(), &entry, 0);
+  if (count == -FI_EAGAIN) return;
+  // Some providers give the number a sign.
+  std::string why = error_text(entry.err);
+  if (entry.prov_errno != 0 && entry.prov_errno != entry.err) {
+    char buffer[128] = "";
+    const char* const text = ::fi_cq_strerror(queue_.get(), entry.prov_errno, entry.err_data,
+                                              buffer, sizeof buffer);
+    if (text != nullptr) why += format(" [%d: %s]", entry.prov_errno, text);
+  }
+  auto* const operation = static_cast<Operation*>(entry.op_context);
+  if (count != 1 || operation == nullptr || entry.flags == 0) {
+    return listener.port_failed("libfabric failed without saying at what: " + why);
+  }
+  if (operation->kind == Operation::Kind::kReceive) {
+    // Somebody sent more than a control message: not one of ours.
+    if (std::abs(entry.err) != FI_ETRUNC) return listener.port_failed(why);
+    return post_receive(*operation);
+  }
+  tell_failure(*operation, why, listener);
+}
+
+void OfiPort::tell_failure(const Operation& operation, const std::string& why,
+                           PortListener& listener) {
+  const Operation was = operation;
+  free_.push_back(&operations_[static_cast<std::size_t>(&operation - operations_.data())]);
+  if (was.kind == Operation::Kind::kPut) {
+    listener.put_failed(was.cookie, why);
+  } else {
+    listener.control_failed(was.peer, why);
+  }
+}
+
+void OfiPort::shut() noexcept { endpoint_.reset(); }
+
+}  // namespace catenary::ofi

@@ -1,0 +1,80 @@
+// OfiPort: a PutPort (src/transport/put_port.h) over one endpoint of libfabric.
+//
+// Puts are writes that carry 32 bits, control messages are messages, and everything ends up in one
+// completion queue. How many operations are under way is counted here, because providers accept
+// more than they carry. Whatever a provider says of its memory, that registration is local, keys
+// are its own, addresses virtual, is heeded; where we choose keys, they are random, since they are
+// all that guards the memory of software providers.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "src/base/mapping.h"
+#include "src/transport/put_port.h"
+#include "transports/ofi/provider.h"
+
+namespace catenary::ofi {
+
+class OfiPort final : public PutPort {
+ public:
+  // `events`: how many completions may come before somebody looks.
+  OfiPort(const Provider& provider, std::size_t events);
+  ~OfiPort() override;
+
+  // Where peers reach us, as the provider writes it.
+  const Bytes& name() const { return name_; }
+  // The names of all ranks in order; nobody can be reached before. Those that are empty never can.
+  void meet(const std::vector<Bytes>& names);
+
+  std::unique_ptr<PutMemory> register_memory(ByteSpan memory) override;
+  bool try_put(const Put& put) override;
+  bool try_send(int peer, const ControlMessage& message) override;
+  void progress(PortListener& listener) override;
+  bool is_quiet() const override { return free_.size() == operations_.size(); }
+  void shut() noexcept override;
+
+ private:
+  class Memory;
+  // What libfabric gives back when an operation is over. The context comes first, and lies still.
+  struct Operation {
+    fi_context2 context;
+    enum class Kind { kPut, kSend, kReceive } kind;
+    std::uint32_t index;  // of its control message
+    int peer;
+    std::uint64_t cookie;
+  };
+
+  void open(const Provider& provider, std::size_t events);
+  void post_receive(Operation& receive);
+  ByteSpan message_of(const Operation& operation) const;
+  Operation* take_operation();
+  // Whether it was accepted. What failed for good is told at the next progress().
+  bool accepted(ssize_t result, Operation& operation);
+  void take_completion(const fi_cq_data_entry& entry, PortListener& listener);
+  void take_error(PortListener& listener);
+  void tell_failure(const Operation& operation, const std::string& why, PortListener& listener);
+
+  Info info_;
+  // Closed from the last to the first.
+  Owned<fid_fabric> fabric_;
+  Owned<fid_domain> domain_;
+  Owned<fid_av> addresses_;
+  Owned<fid_cq> queue_;
+  std::unique_ptr<PutMemory> control_memory_;
+  Owned<fid_ep> endpoint_;
+
+  Bytes name_;
+  std::vector<fi_addr_t> peers_;  // by rank
+  Mapping control_;               // a message for each operation and receive
+  std::vector<Operation> receives_;
+  std::vector<Operation> operations_;
+  std::vector<Operation*> free_;
+  struct Failure {
+    Operation* operation;
+    int number;
+  };
+  std::vector<Failure> failures_;  // of posting, not yet told
+};
+
+}  // namespace catenary::ofi

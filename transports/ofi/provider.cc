@@ -1,0 +1,116 @@
+#include "transports/ofi/provider.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "src/base/error.h"
+#include "src/transport/socket_hub.h"
+
+namespace catenary::ofi {
+namespace {
+
+constexpr std::uint32_t kApi = FI_VERSION(1, 17);
+// Best first. `net` is left out: it says that writes are delivered when they are not.
+constexpr const char* kPreferred[] = {"efa", "verbs;ofi_rxm", "tcp;ofi_rxm"};
+
+Info make_hints() {
+  Info hints = copy_of(nullptr);
+  hints->caps = FI_MSG | FI_RMA | FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE;
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->domain_attr->mr_mode =
+      FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->domain_attr->av_type = FI_AV_TABLE;
+  hints->domain_attr->cq_data_size = 4;
+  return hints;
+}
+
+// All that libfabric has for these hints; null if nothing. One thread at a time, as its first call
+// sets it up.
+Info query(const fi_info* hints, const char* source) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  fi_info* found = nullptr;
+  const int result =
+      library().getinfo(kApi, source, nullptr, source == nullptr ? 0 : FI_SOURCE, hints, &found);
+  if (result == -FI_ENODATA) return nullptr;
+  if (result != 0) throw_fabric_error("fi_getinfo", result);
+  return Info(found);
+}
+
+std::vector<std::string> names_of(const fi_info* info) {
+  std::vector<std::string> names;
+  for (; info != nullptr; info = info->next) {
+    const std::string name = info->fabric_attr->prov_name;
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "none" : text;
+}
+
+// "tcp" also stands for "tcp;ofi_rxm".
+bool is_called(const std::string& name, const std::string& wanted) {
+  return name == wanted || name.starts_with(wanted + ";");
+}
+
+std::string pick_name(const std::vector<std::string>& there, const std::string& wanted) {
+  if (!wanted.empty()) {
+    const auto found = std::ranges::find_if(
+        there, [&](const std::string& name) { return is_called(name, wanted); });
+    if (found != there.end()) return *found;
+    throw_error(ErrorCode::kInvalidUsage,
+                "FI_PROVIDER=%s: libfabric has no such provider here that can do what is needed; "
+                "it has: %s",
+                wanted.c_str(), joined(there).c_str());
+  }
+  for (const char* name : kPreferred) {
+    if (std::ranges::find(there, name) != there.end()) return name;
+  }
+  throw_error(ErrorCode::kSystem, "libfabric has no provider here that is any good; it has: %s",
+              joined(there).c_str());
+}
+
+bool is_over_ip(const fi_info& info) {
+  return info.addr_format == FI_SOCKADDR || info.addr_format == FI_SOCKADDR_IN ||
+         info.addr_format == FI_SOCKADDR_IN6;
+}
+
+Provider on_interface(const std::string& name, const Config& config, const fi_info& hints) {
+  const std::string host = choose_socket_address(config).host_text();
+  Info info = query(&hints, host.c_str());
+  if (!info) {
+    throw_error(ErrorCode::kSystem, "libfabric's provider %s cannot use the address %s",
+                name.c_str(), host.c_str());
+  }
+  return {copy_of(info.get()), name, "on " + host};
+}
+
+}  // namespace
+
+Provider choose_provider(const Config& config) {
+  const Info hints = make_hints();
+  const Info all = query(hints.get(), nullptr);
+  const std::vector<std::string> there = names_of(all.get());
+  const std::string name = pick_name(there, config.fi_provider);
+  hints->fabric_attr->prov_name = ::strdup(name.c_str());
+  const Info ours = query(hints.get(), nullptr);
+  if (!ours) throw_error(ErrorCode::kSystem, "libfabric's provider %s vanished", name.c_str());
+  Provider provider = is_over_ip(*ours) ? on_interface(name, config, *hints)
+                                        : Provider{copy_of(ours.get()), name, "by itself"};
+  const std::uint32_t version = library().version();
+  provider.reason = format(
+      "libfabric %u.%u, provider %s %s, %s of: %s", FI_MAJOR(version), FI_MINOR(version),
+      name.c_str(), provider.reason.c_str(),
+      config.fi_provider.empty() ? "the best" : "asked for by FI_PROVIDER out", joined(there).c_str());
+  return provider;
+}
+
+}  // namespace catenary::ofi

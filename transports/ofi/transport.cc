@@ -1,0 +1,74 @@
+#include "transports/ofi/transport.h"
+
+#include "src/base/error.h"
+#include "src/base/log.h"
+#include "transports/ofi/address.h"
+#include "transports/ofi/attach.h"
+
+namespace catenary::ofi {
+namespace {
+
+class OfiTransport final : public Transport {
+ public:
+  explicit OfiTransport(const TransportContext& context) : context_(context) {
+    try {
+      open();
+    } catch (const Error& error) {
+      const Config& config = *context.config;
+      if (!config.net.empty() || !config.fi_provider.empty()) throw;
+      log_info(Subsystem::kNet, -1,
+               format("Rank %d has no libfabric: %s", context.rank, error.what()));
+    }
+  }
+
+  std::string_view name() const override { return kName; }
+  Bytes address() const override { return address_; }
+  bool reaches(ByteView peer_address) const override {
+    return ofi::reaches(address_, peer_address);
+  }
+  bool shares_memory() const override { return false; }
+
+  std::vector<bool> attach(std::span<const Bytes> addresses, const Wait&) override {
+    std::vector<bool> reached;
+    for (const Bytes& address : addresses) reached.push_back(reaches(address));
+    if (port_) hub_ = attach_hub(context_, std::move(port_), addresses, address_);
+    return reached;
+  }
+
+  std::unique_ptr<SendLink> connect(const LinkSpec& spec) override { return hub_->connect(spec); }
+  std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override { return hub_->listen(spec); }
+  bool has_come(const LinkSpec& spec) override { return hub_->has_come(spec); }
+  Doorbell* doorbell() override { return nullptr; }
+  void poll() override {
+    if (hub_) hub_->poll();
+  }
+  bool try_drain() override { return !hub_ || hub_->try_drain(); }
+
+ private:
+  void open() {
+    const Provider provider = choose_provider(*context_.config);
+    port_ = std::make_unique<OfiPort>(provider, event_room(context_));
+    Address address;
+    address.provider = provider.name;
+    address.format = provider.info->addr_format;
+    address.machine = machine_for(provider.name);
+    address.name = port_->name();
+    address_ = make_address(address);
+    log_info(Subsystem::kNet, -1, format("Rank %d: %s", context_.rank, provider.reason.c_str()));
+  }
+
+  const TransportContext context_;
+  Bytes address_;
+  std::unique_ptr<OfiPort> port_;  // until attach()
+  std::unique_ptr<PutHub> hub_;    // from attach() on
+};
+
+}  // namespace
+
+bool is_built() noexcept { return true; }
+
+std::unique_ptr<Transport> make_transport(const TransportContext& context) {
+  return std::make_unique<OfiTransport>(context);
+}
+
+}  // namespace catenary::ofi

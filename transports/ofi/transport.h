@@ -1,0 +1,21 @@
+// libfabric: between ranks of different machines, over EFA, verbs or TCP; which provider, and how
+// to ask for another, is in provider.h.
+//
+// A control message proves the communicator's key before any memory is given away; the data is
+// neither encrypted nor authenticated, so keep it to networks that are yours. Links are polled.
+// Nothing waits. A machine without libfabric, or without a provider, is reached by nobody, and
+// another transport takes over, unless libfabric was asked for: then that is an error.
+#pragma once
+
+#include "src/transport/transport.h"
+
+namespace catenary::ofi {
+
+inline constexpr std::string_view kName = "ofi";
+
+// Whether this library was built with libfabric's headers.
+bool is_built() noexcept;
+// Throws kInvalidUsage if it was not.
+std::unique_ptr<Transport> make_transport(const TransportContext& context);
+
+}  // namespace catenary::ofi
