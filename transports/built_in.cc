@@ -16,11 +16,8 @@ namespace {
 
 // The names that NCCL's users know its networks by, in small letters.
 constexpr std::pair<std::string_view, std::string_view> kNets[] = {
-    {"ofi", ofi::kName},
-    {"libfabric", ofi::kName},
-    {"aws libfabric", ofi::kName},
-    {"socket", tcp::kName},
-    {"tcp", tcp::kName},
+    {"ofi", ofi::kName},    {"libfabric", ofi::kName}, {"aws libfabric", ofi::kName},
+    {"socket", tcp::kName}, {"tcp", tcp::kName},
 };
 
 // The transport that NCCL_NET asks for; empty if it asks for none.
@@ -28,7 +25,8 @@ std::string_view net_of(const Config& config) {
   if (config.net.empty()) return {};
   std::string name = config.net;
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-  const auto net = std::ranges::find(kNets, name, &std::pair<std::string_view, std::string_view>::first);
+  const auto net =
+      std::ranges::find(kNets, name, &std::pair<std::string_view, std::string_view>::first);
   if (net == std::end(kNets)) {
     throw_error(ErrorCode::kInvalidUsage,
                 "NCCL_NET=%s: there is no such network here; there are OFI (libfabric) and Socket "

@@ -108,6 +108,7 @@ void make_child(const Communicator& parent, ncclComm_t* place,
 std::optional<Error> finalize(Communicator& communicator) {
   communicator.wait_idle();
   const std::optional<Error> disagreement = communicator.look_back();
+  communicator.drain();
   communicator.leave();
   return disagreement;
 }

@@ -31,8 +31,8 @@ Variable number(const char* name, NumberField field, std::int64_t least, std::in
   return {name, field, least, most, sentence};
 }
 
-const std::vector<Variable>& variables() {
-  static const std::vector<Variable> table = {
+std::vector<Variable> variables_of_communicators() {
+  return {
       text("NCCL_DEBUG", &Config::debug,
            "What to log: NONE, VERSION, WARN, INFO, ABORT or TRACE. Empty: nothing but what "
            "ncclGetLastError keeps."),
@@ -77,12 +77,18 @@ const std::vector<Variable>& variables() {
            "machine's in the user's cache folder."),
       text("XDG_CACHE_HOME", &Config::cache_folder,
            "The user's cache folder. Empty: .cache in the home folder."),
+  };
+}
+
+std::vector<Variable> variables_below() {
+  return {
       text("CATENARY_TRANSPORTS", &Config::transports,
            "The transports that may be used, separated by commas. Empty: all that work here."),
-      text("NCCL_NET", &Config::net,
-           "Between machines, this network and no other: OFI (libfabric; also \"AWS Libfabric\") or "
-           "Socket (plain TCP). It is an error if it cannot be had. Empty: libfabric where it "
-           "works, else TCP."),
+      text(
+          "NCCL_NET", &Config::net,
+          "Between machines, this network and no other: OFI (libfabric; also \"AWS Libfabric\") or "
+          "Socket (plain TCP). It is an error if it cannot be had. Empty: libfabric where it "
+          "works, else TCP."),
       text("FI_PROVIDER", &Config::fi_provider,
            "libfabric's provider, by its name (libfabric reads this, too); an error if it is not "
            "there. Empty: efa, verbs;ofi_rxm or tcp;ofi_rxm, the first that works."),
@@ -105,6 +111,15 @@ const std::vector<Variable>& variables() {
       text("CATENARY_ISA", &Config::isa,
            "The instruction set of the reductions: scalar, avx2 or avx512. Empty: the best here."),
   };
+}
+
+const std::vector<Variable>& variables() {
+  static const std::vector<Variable> table = [] {
+    std::vector<Variable> all = variables_of_communicators();
+    const std::vector<Variable> more = variables_below();
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }();
   return table;
 }
 

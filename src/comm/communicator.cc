@@ -17,6 +17,7 @@ namespace {
 // Bytes that the opening of a message needs beside its data.
 constexpr std::size_t kSlotOverhead = kPaddedDescriptorBytes;
 constexpr std::int64_t kAbortWait_ms = 100;
+constexpr std::int64_t kDrainWait_ms = 2000;
 // How long a rank that lost a connection waits to hear of a death elsewhere.
 constexpr std::int64_t kNewsWait_ms = 20;
 // How often a program that asks all the time for the communicator's failure has links looked at.
@@ -294,6 +295,25 @@ std::optional<Error> Communicator::look_back() {
   const std::lock_guard lock(failure_mutex_);
   if (failure_ && failure_->code() == ErrorCode::kInvalidUsage) return failure_;
   return std::nullopt;
+}
+
+// Peers that neither leave nor use the communicator do not answer, and need not: all that a kernel
+// or a card holds arrives in any case.
+void Communicator::drain() {
+  const auto drained = [this] {
+    if (!joined() || failed_.load(std::memory_order_acquire) || is_forked()) return true;
+    const auto look = [this] {
+      bool done = true;
+      for (Transport* transport : polled_) {
+        transport->poll();
+        done = transport->try_drain() && done;
+      }
+      return done || loss_ || membership_->poll().has_value();
+    };
+    return device_.executor().try_hold(Condition(look));
+  };
+  if (polled_.empty()) return;
+  drive_until(device_, drained, {Deadline::after_ms(kDrainWait_ms), &aborted_});
 }
 
 void Communicator::hear_news() {

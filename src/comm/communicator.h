@@ -71,6 +71,9 @@ class Communicator final : public RunOwner {
   // The last look before leaving, with nothing under way: the disagreement of ranks that has become
   // the communicator's failure by now, if one has.
   std::optional<Error> look_back();
+  // Waits, a moment at most, until what network libraries still hold of ours has arrived: it would
+  // be lost when the transports go. With nothing under way.
+  void drain();
   // Ends what is under way. Local.
   void abort() noexcept;
   // Says goodbye to the other ranks, and makes sure that no thread sleeps on what goes with this.

@@ -10,8 +10,6 @@
 namespace catenary {
 namespace {
 
-using AddressBook = std::map<std::string, Bytes, std::less<>>;
-
 void append(Bytes& blob, ByteView bytes) {
   const auto count = static_cast<std::uint32_t>(bytes.size());
   const auto* raw = reinterpret_cast<const std::byte*>(&count);
@@ -31,7 +29,7 @@ ByteView take(ByteView& rest, int rank) {
   return run;
 }
 
-Bytes publish_addresses(const Transports& transports) {
+Bytes publish_addresses(std::span<const std::unique_ptr<Transport>> transports) {
   Bytes blob;
   for (const auto& transport : transports) {
     append(blob, std::as_bytes(std::span(transport->name())));
@@ -40,8 +38,8 @@ Bytes publish_addresses(const Transports& transports) {
   return blob;
 }
 
-AddressBook parse_addresses(ByteView blob, int rank) {
-  AddressBook book;
+LinkTable::AddressBook parse_addresses(ByteView blob, int rank) {
+  LinkTable::AddressBook book;
   while (!blob.empty()) {
     const ByteView name = take(blob, rank);
     const ByteView address = take(blob, rank);
@@ -71,8 +69,23 @@ LinkTable::LinkTable(Transports transports, Membership& membership, const Wait& 
       by_peer_(index(nranks_), 0),
       send_links_(index(nranks_) * kChannelCount),
       recv_links_(index(nranks_) * kChannelCount) {
+  // Networks are asked only where memory is not enough: opening one costs time, ports and memory.
+  // All ranks see the same verdicts, so they agree whether there is a second round.
+  const auto networks = std::ranges::stable_partition(
+      transports_, [](const auto& transport) { return transport->shares_memory(); });
+  const std::span all(transports_);
+  const auto near = all.first(all.size() - networks.size());
+  std::vector<AddressBook> proven(index(nranks_));
+  attach(near, membership, wait, proven);
+  if (!joins_all(proven)) attach(all.last(networks.size()), membership, wait, proven);
+  choose(proven);
+}
+
+// One round: everybody's addresses, then what everybody proved of them.
+void LinkTable::attach(std::span<const std::unique_ptr<Transport>> round, Membership& membership,
+                       const Wait& wait, std::vector<AddressBook>& proven) {
   std::vector<AddressBook> books;
-  const std::vector<Bytes> published = membership.all_gather(publish_addresses(transports_), wait);
+  const std::vector<Bytes> published = membership.all_gather(publish_addresses(round), wait);
   for (int peer = 0; peer < nranks_; ++peer) {
     books.push_back(parse_addresses(published[index(peer)], peer));
   }
@@ -82,7 +95,7 @@ LinkTable::LinkTable(Transports transports, Membership& membership, const Wait& 
   };
   const Wait attach_wait = {wait.deadline, wait.cancelled, &someone_failed};
   Bytes verdict;
-  for (const auto& transport : transports_) {
+  for (const auto& transport : round) {
     std::vector<Bytes> addresses;
     for (const AddressBook& book : books) {
       const auto found = book.find(transport->name());
@@ -91,23 +104,40 @@ LinkTable::LinkTable(Transports transports, Membership& membership, const Wait& 
     const Bytes row = publish_verdict(transport->name(), transport->attach(addresses, attach_wait));
     verdict.insert(verdict.end(), row.begin(), row.end());
   }
-  choose(membership.all_gather(verdict, wait));
+  const std::vector<Bytes> verdicts = membership.all_gather(verdict, wait);
+  for (int peer = 0; peer < nranks_; ++peer) {
+    proven[index(peer)].merge(parse_addresses(verdicts[index(peer)], peer));
+  }
 }
 
-void LinkTable::choose(const std::vector<Bytes>& verdicts) {
-  std::vector<AddressBook> proven;
-  for (int peer = 0; peer < nranks_; ++peer) {
-    proven.push_back(parse_addresses(verdicts[index(peer)], peer));
-  }
-  const auto proves = [&](int from, int to, std::string_view name) {
+// Whether both said of each other that this transport joins them.
+bool LinkTable::agreed(const std::vector<AddressBook>& proven, int a, int b,
+                       std::string_view name) const {
+  const auto proves = [&](int from, int to) {
     const auto row = proven[index(from)].find(name);
     return row != proven[index(from)].end() && row->second.size() == index(nranks_) &&
            row->second[index(to)] != std::byte{0};
   };
+  return proves(a, b) && proves(b, a);
+}
+
+bool LinkTable::joins_all(const std::vector<AddressBook>& proven) const {
+  for (int a = 0; a < nranks_; ++a) {
+    for (int b = a; b < nranks_; ++b) {
+      const AddressBook& book = proven[index(a)];
+      const bool joined = std::ranges::any_of(
+          book, [&](const auto& row) { return agreed(proven, a, b, row.first); });
+      if (!joined) return false;
+    }
+  }
+  return true;
+}
+
+void LinkTable::choose(const std::vector<AddressBook>& proven) {
   local_ranks_ = 0;
   for (int peer = 0; peer < nranks_; ++peer) {
     const auto best = std::find_if(transports_.begin(), transports_.end(), [&](const auto& t) {
-      return proves(rank_, peer, t->name()) && proves(peer, rank_, t->name());
+      return agreed(proven, rank_, peer, t->name());
     });
     if (best == transports_.end()) {
       std::string tried;

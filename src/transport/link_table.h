@@ -2,6 +2,7 @@
 //
 // Built once while a communicator is made: every rank publishes its transports' addresses, attaches
 // where it can, and publishes what it proved; two ranks use the best transport that both proved.
+// First those that share memory, and networks only if some pair of ranks is left.
 // Links are made at plan time, on first use, and live as long as the table.
 //
 // Threads: made by one thread; the links under the communicator's issue lock.
@@ -9,7 +10,9 @@
 // transport joins is kRemote, with the reason, on every rank.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +23,9 @@ namespace catenary {
 
 class LinkTable {
  public:
+  // By the names of transports: their addresses, or whom they have proved.
+  using AddressBook = std::map<std::string, Bytes, std::less<>>;
+
   LinkTable(Transports transports, Membership& membership, const Wait& wait);
 
   SendLink& send_link(int peer, Channel channel);
@@ -40,7 +46,11 @@ class LinkTable {
   static std::size_t index(int peer, Channel channel) {
     return index(peer) * kChannelCount + static_cast<std::size_t>(channel);
   }
-  void choose(const std::vector<Bytes>& verdicts);
+  void attach(std::span<const std::unique_ptr<Transport>> round, Membership& membership,
+              const Wait& wait, std::vector<AddressBook>& proven);
+  bool agreed(const std::vector<AddressBook>& proven, int a, int b, std::string_view name) const;
+  bool joins_all(const std::vector<AddressBook>& proven) const;
+  void choose(const std::vector<AddressBook>& proven);
 
   const int rank_;
   const int nranks_;

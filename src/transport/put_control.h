@@ -2,7 +2,8 @@
 //
 //     sender                                        receiver
 //     OPEN where credits go, the slots  ------->    makes the ring
-//                                       <-------    RING where it lies      (or REFUSE: other slots)
+//                                       <-------    RING where it lies      (or REFUSE: other
+//                                       slots)
 //     puts, and credits for them        <------>
 //     LEAVE what I sent, what came      <------>    STAY what has come
 //

@@ -437,7 +437,8 @@ bool PutHub::push_credit(Incoming& incoming) {
   put.bytes = {words_.data(), kCreditBytes};
   put.target = incoming.credits_go;
   const auto self = static_cast<std::uint32_t>(context_.rank);
-  put.told = credit_word(link_number(self, static_cast<std::uint32_t>(incoming.spec.channel)), slots);
+  put.told =
+      credit_word(link_number(self, static_cast<std::uint32_t>(incoming.spec.channel)), slots);
   put.cookie = credit_word(link_number(incoming.spec), slots);
   if (!port_->try_put(put)) return false;
   incoming.credited = incoming.released;

@@ -31,7 +31,7 @@ class TracedTransport final : public Transport {
   std::vector<LinkCounts> counts() const;
 
   std::string_view name() const override { return inside_->name(); }
-  Bytes address() const override { return inside_->address(); }
+  Bytes address() override { return inside_->address(); }
   bool reaches(ByteView peer_address) const override { return inside_->reaches(peer_address); }
   bool shares_memory() const override { return inside_->shares_memory(); }
   std::vector<bool> attach(std::span<const Bytes> addresses, const Wait& wait) override {

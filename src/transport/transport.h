@@ -101,7 +101,9 @@ class Transport {
   virtual std::string_view name() const = 0;
 
   // Opaque to all but this kind of transport: what peers need in order to judge and to reach us.
-  virtual Bytes address() const = 0;
+  // The first call opens what they are to reach, which a network that nobody needs is spared; the
+  // others give the same.
+  virtual Bytes address() = 0;
   // Whether a peer with that address could be reached. Symmetric; looks at the addresses only.
   virtual bool reaches(ByteView peer_address) const = 0;
   // Called once by every rank, with the addresses of all ranks in order: proves by really attaching

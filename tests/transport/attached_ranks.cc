@@ -73,6 +73,7 @@ void run_rank(GroupBlock& block, const Variant& variant, const TestHeap& heap, i
   try {
     Rank self(block, variant, heap, rank, nranks);
     body(self);
+    self.drain();
   } catch (const std::exception& error) {
     block.fail(format("rank %d of %d: %s", rank, nranks, error.what()));
   }
@@ -186,6 +187,15 @@ void Rank::barrier() {
     std::this_thread::yield();
     require(block_.failures.load() == 0, "stopped, because another rank failed");
     require(!block_.deadline.passed(), "waited too long for the other ranks");
+  }
+}
+
+// As a communicator does before it goes. Whoever has gone without is not waited for.
+void Rank::drain() {
+  const Deadline end = Deadline::after_ms(3000);
+  while (!transport_->try_drain() && !end.passed()) {
+    transport_->poll();
+    std::this_thread::yield();
   }
 }
 

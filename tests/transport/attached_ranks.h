@@ -76,6 +76,8 @@ class Rank {
   // Polls until `ready` holds.
   void wait_until(const std::function<bool()>& ready);
   void barrier();
+  // Waits until all that was flushed has arrived.
+  void drain();
   // Turns the transport for a moment, so that what could move has moved.
   void settle();
 

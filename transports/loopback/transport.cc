@@ -14,7 +14,7 @@ class LoopbackTransport final : public Transport {
       : context_(context), address_(local_address()) {}
 
   std::string_view name() const override { return kName; }
-  Bytes address() const override { return address_; }
+  Bytes address() override { return address_; }
   bool reaches(ByteView peer_address) const override {
     return loopback::reaches(address_, peer_address);
   }

@@ -12,6 +12,7 @@ struct Head {
   std::uint32_t format = 0;
   std::uint32_t provider_bytes = 0;
   std::uint32_t machine_bytes = 0;
+  std::uint32_t name_bytes = 0;
 };
 
 void append(Bytes& bytes, ByteView more) { bytes.insert(bytes.end(), more.begin(), more.end()); }
@@ -27,6 +28,7 @@ Bytes make_address(const Address& address) {
   head.format = address.format;
   head.provider_bytes = static_cast<std::uint32_t>(address.provider.size());
   head.machine_bytes = static_cast<std::uint32_t>(address.machine.size());
+  head.name_bytes = static_cast<std::uint32_t>(address.name.size());
   Bytes bytes;
   append(bytes, std::as_bytes(std::span(&head, 1)));
   append(bytes, std::as_bytes(std::span(address.provider)));
@@ -42,7 +44,7 @@ std::optional<Address> parse_address(ByteView address) {
   if (std::memcmp(head.magic, kMagic, sizeof kMagic) != 0) return std::nullopt;
   const ByteView rest = address.subspan(sizeof head);
   const std::size_t texts = std::size_t{head.provider_bytes} + head.machine_bytes;
-  if (texts >= rest.size()) return std::nullopt;
+  if (head.name_bytes == 0 || texts + head.name_bytes != rest.size()) return std::nullopt;
   const ByteView name = rest.subspan(texts);
   return Address{text_of(rest.first(head.provider_bytes)), head.format,
                  text_of(rest.subspan(head.provider_bytes, head.machine_bytes)),

@@ -64,7 +64,8 @@ class OfiPort::Memory final : public PutMemory {
   PutTarget target_;
 };
 
-OfiPort::OfiPort(const Provider& provider, std::size_t events) : info_(copy_of(provider.info.get())) {
+OfiPort::OfiPort(const Provider& provider, std::size_t events)
+    : info_(copy_of(provider.info.get())) {
   const std::size_t most = std::clamp(info_->tx_attr->size, std::size_t{16}, kMostOperations);
   operations_.resize(most);
   receives_.resize(kReceives);
@@ -85,10 +86,9 @@ OfiPort::~OfiPort() { shut(); }
 
 void OfiPort::open(const Provider& provider, std::size_t events) {
   fi_info* const info = info_.get();
-  fabric_ = opened<fid_fabric>(
-      "opening a fabric", [&](fid_fabric** made) {
-        return library().open_fabric(info->fabric_attr, made, nullptr);
-      });
+  fabric_ = opened<fid_fabric>("opening a fabric", [&](fid_fabric** made) {
+    return library().open_fabric(info->fabric_attr, made, nullptr);
+  });
   domain_ = opened<fid_domain>("opening a domain", [&](fid_domain** made) {
     return ::fi_domain(fabric_.get(), info, made, nullptr);
   });
@@ -142,6 +142,7 @@ ByteSpan OfiPort::message_of(const Operation& operation) const {
 
 void OfiPort::post_receive(Operation& receive) {
   const ByteSpan message = message_of(receive);
+  std::ranges::fill(message, std::byte{0});  // a shorter one does not pass for the last one
   const auto& memory = static_cast<const Memory&>(*control_memory_);
   ssize_t result = -FI_EAGAIN;
   // There is room for as many as we ever post; a provider may still want to be turned.
@@ -230,8 +231,10 @@ void OfiPort::progress(PortListener& listener) {
 }
 
 void OfiPort::take_completion(const fi_cq_data_entry& entry, PortListener& listener) {
-  // What a peer's write told has no operation of ours, whatever the context says.
-  if ((entry.flags & FI_REMOTE_CQ_DATA) != 0 && (entry.flags & FI_RECV) == 0) {
+  // What a peer's write told has no operation of ours, whatever the context says. Some providers
+  // set the flag of what was told at both ends.
+  const bool is_ours = (entry.flags & (FI_SEND | FI_RECV | FI_WRITE)) != 0;
+  if ((entry.flags & FI_REMOTE_WRITE) != 0 || !is_ours) {
     return listener.was_told(static_cast<std::uint32_t>(entry.data));
   }
   auto* const operation = static_cast<Operation*>(entry.op_context);
@@ -243,8 +246,7 @@ void OfiPort::take_completion(const fi_cq_data_entry& entry, PortListener& liste
       ControlMessage message;
       std::ranges::copy(message_of(*operation), message.begin());
       post_receive(*operation);
-      if (entry.len == kControlBytes) listener.control_came(message);
-      return;
+      return listener.control_came(message);
     }
     case Operation::Kind::kPut:
       free_.push_back(operation);
@@ -261,8 +263,8 @@ void OfiPort::take_error(PortListener& listener) {
   std::string why = error_text(entry.err);
   if (entry.prov_errno != 0 && entry.prov_errno != entry.err) {
     char buffer[128] = "";
-    const char* const text = ::fi_cq_strerror(queue_.get(), entry.prov_errno, entry.err_data,
-                                              buffer, sizeof buffer);
+    const char* const text =
+        ::fi_cq_strerror(queue_.get(), entry.prov_errno, entry.err_data, buffer, sizeof buffer);
     if (text != nullptr) why += format(" [%d: %s]", entry.prov_errno, text);
   }
   auto* const operation = static_cast<Operation*>(entry.op_context);

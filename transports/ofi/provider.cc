@@ -20,8 +20,7 @@ Info make_hints() {
   hints->caps = FI_MSG | FI_RMA | FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;
-  hints->domain_attr->mr_mode =
-      FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->domain_attr->av_type = FI_AV_TABLE;
   hints->domain_attr->cq_data_size = 4;
@@ -106,10 +105,10 @@ Provider choose_provider(const Config& config) {
   Provider provider = is_over_ip(*ours) ? on_interface(name, config, *hints)
                                         : Provider{copy_of(ours.get()), name, "by itself"};
   const std::uint32_t version = library().version();
-  provider.reason = format(
-      "libfabric %u.%u, provider %s %s, %s of: %s", FI_MAJOR(version), FI_MINOR(version),
-      name.c_str(), provider.reason.c_str(),
-      config.fi_provider.empty() ? "the best" : "asked for by FI_PROVIDER out", joined(there).c_str());
+  provider.reason = format("libfabric %u.%u, provider %s %s, %s of: %s", FI_MAJOR(version),
+                           FI_MINOR(version), name.c_str(), provider.reason.c_str(),
+                           config.fi_provider.empty() ? "the best" : "asked for by FI_PROVIDER out",
+                           joined(there).c_str());
   return provider;
 }
 

@@ -10,19 +10,13 @@ namespace {
 
 class OfiTransport final : public Transport {
  public:
-  explicit OfiTransport(const TransportContext& context) : context_(context) {
-    try {
-      open();
-    } catch (const Error& error) {
-      const Config& config = *context.config;
-      if (!config.net.empty() || !config.fi_provider.empty()) throw;
-      log_info(Subsystem::kNet, -1,
-               format("Rank %d has no libfabric: %s", context.rank, error.what()));
-    }
-  }
+  explicit OfiTransport(const TransportContext& context) : context_(context) {}
 
   std::string_view name() const override { return kName; }
-  Bytes address() const override { return address_; }
+  Bytes address() override {
+    if (!is_opened_) open();
+    return address_;
+  }
   bool reaches(ByteView peer_address) const override {
     return ofi::reaches(address_, peer_address);
   }
@@ -46,6 +40,18 @@ class OfiTransport final : public Transport {
 
  private:
   void open() {
+    is_opened_ = true;
+    const Config& config = *context_.config;
+    try {
+      open_endpoint();
+    } catch (const Error& error) {
+      if (!config.net.empty() || !config.fi_provider.empty()) throw;
+      log_info(Subsystem::kNet, -1,
+               format("Rank %d has no libfabric: %s", context_.rank, error.what()));
+    }
+  }
+
+  void open_endpoint() {
     const Provider provider = choose_provider(*context_.config);
     port_ = std::make_unique<OfiPort>(provider, event_room(context_));
     Address address;
@@ -58,7 +64,8 @@ class OfiTransport final : public Transport {
   }
 
   const TransportContext context_;
-  Bytes address_;
+  bool is_opened_ = false;
+  Bytes address_;                  // empty without a network
   std::unique_ptr<OfiPort> port_;  // until attach()
   std::unique_ptr<PutHub> hub_;    // from attach() on
 };

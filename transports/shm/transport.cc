@@ -22,7 +22,7 @@ class ShmTransport final : public Transport {
   }
 
   std::string_view name() const override { return kName; }
-  Bytes address() const override { return address_; }
+  Bytes address() override { return address_; }
   bool reaches(ByteView peer_address) const override {
     return shm::reaches(address_, peer_address);
   }

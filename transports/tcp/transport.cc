@@ -10,22 +10,15 @@ namespace {
 
 class TcpTransport final : public Transport {
  public:
-  explicit TcpTransport(const TransportContext& context) : context_(context) {
-    try {
-      listener_ = open_listener(*context.config);
-      has_listener_ = true;
-    } catch (const Error& error) {
-      // Ranks of one machine do without; a rank without an address is reached by nobody.
-      log_info(Subsystem::kNet, -1, format("Rank %d has no TCP: %s", context.rank, error.what()));
-    }
-  }
+  explicit TcpTransport(const TransportContext& context) : context_(context) {}
 
   std::string_view name() const override { return kName; }
-  Bytes address() const override {
-    return has_listener_ ? make_address(listener_.address) : Bytes();
+  Bytes address() override {
+    if (!is_opened_) open();
+    return address_;
   }
   bool reaches(ByteView peer_address) const override {
-    return tcp::reaches(address(), peer_address);
+    return tcp::reaches(address_, peer_address);
   }
   bool shares_memory() const override { return false; }
 
@@ -45,8 +38,21 @@ class TcpTransport final : public Transport {
   }
 
  private:
+  void open() {
+    is_opened_ = true;
+    try {
+      listener_ = open_listener(*context_.config);
+      address_ = make_address(listener_.address);
+    } catch (const Error& error) {
+      if (!context_.config->net.empty()) throw;  // it was asked for
+      // A rank without an address is reached by nobody.
+      log_info(Subsystem::kNet, -1, format("Rank %d has no TCP: %s", context_.rank, error.what()));
+    }
+  }
+
   const TransportContext context_;
-  bool has_listener_ = false;
+  bool is_opened_ = false;
+  Bytes address_;                   // empty without a network
   SocketListener listener_;         // its socket until attach()
   std::unique_ptr<SocketHub> hub_;  // from attach() on
 };
