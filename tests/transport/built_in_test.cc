@@ -19,7 +19,9 @@ std::string names_with(const Config& config) {
   return names;
 }
 
-TEST(BuiltIn, all_are_listed_best_first) { EXPECT_EQ(names_with(Config()), "loopback shm tcp "); }
+TEST(BuiltIn, all_are_listed_best_first) {
+  EXPECT_EQ(names_with(Config()), "loopback shm ofi tcp ");
+}
 
 TEST(BuiltIn, the_configuration_chooses_and_our_order_stays) {
   Config config;
@@ -32,7 +34,7 @@ TEST(BuiltIn, the_configuration_chooses_and_our_order_stays) {
 TEST(BuiltIn, shared_memory_can_be_disabled) {
   Config config;
   config.shm_disable = 1;
-  EXPECT_EQ(names_with(config), "loopback tcp ");
+  EXPECT_EQ(names_with(config), "loopback ofi tcp ");
 }
 
 TEST(BuiltIn, an_unknown_name_is_an_error_that_names_the_known_ones) {
@@ -44,7 +46,7 @@ TEST(BuiltIn, an_unknown_name_is_an_error_that_names_the_known_ones) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidUsage);
     EXPECT_NE(std::string(error.what()).find("carrier_pigeon"), std::string::npos);
-    EXPECT_NE(std::string(error.what()).find("loopback, shm, tcp"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("loopback, shm, ofi, tcp"), std::string::npos);
   }
 }
 

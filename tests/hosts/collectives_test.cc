@@ -1,0 +1,116 @@
+// Collectives between hosts: right to the bit, over the network between them and shared memory
+// within. NCCL_NET says over which network.
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/api/collective_cases.h"
+#include "tests/hosts/host_ranks.h"
+
+namespace catenary::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::vector<std::size_t> kCounts = {1, 257, 65537};
+
+std::string network() {
+  const char* const net = std::getenv("NCCL_NET");
+  return net != nullptr && std::string(net) == "ofi" ? "ofi" : "tcp";
+}
+
+class HostCollectives : public OnHosts, public ::testing::WithParamInterface<HostShape> {};
+
+// What the log says of the way to each peer, which the ranks can see in no other way.
+class Ways {
+ public:
+  explicit Ways(int rank)
+      : path_("/tmp/catenary-hosts." + std::to_string(::getpid()) + "." + std::to_string(rank)) {
+    ::setenv("NCCL_DEBUG", "INFO", 1);
+    ::setenv("NCCL_DEBUG_SUBSYS", "INIT", 1);
+    ::setenv("NCCL_DEBUG_FILE", path_.c_str(), 1);
+  }
+  ~Ways() { ::unlink(path_.c_str()); }
+
+  void require_way(int from, int to, const std::string& name) const {
+    std::stringstream text;
+    text << std::ifstream(path_).rdbuf();
+    const std::string line =
+        " : " + std::to_string(from) + " -> " + std::to_string(to) + " via " + name + "\n";
+    require(contains(text.str(), line), "the log lacks" + line + text.str());
+  }
+
+ private:
+  std::string path_;
+};
+
+TEST_P(HostCollectives, are_exact_and_neighbours_share_memory) {
+  const HostShape shape = GetParam();
+  const Hosts hosts(shape.hosts);
+  Processes ranks(shape.ranks(), [&](int rank, Board& board) {
+    settle_on(hosts, shape, rank);
+    const Ways ways(rank);
+    ncclComm_t comm = join(rank, shape.ranks(), board);
+    for (int peer = 0; peer < shape.ranks(); ++peer) {
+      if (peer == rank) continue;
+      const bool is_near = shape.host_of(peer) == shape.host_of(rank);
+      ways.require_way(rank, peer, is_near ? "shm" : network());
+    }
+    check_all_reduce(rank, shape.ranks(), comm, kCounts);
+    check_other_collectives(rank, shape.ranks(), comm, {1, 257, 4099});
+    check_scaled_reductions(rank, shape.ranks(), comm, {257});
+    check_send_recv(rank, shape.ranks(), comm, kCounts);
+    require_success(ncclCommDestroy(comm), "ncclCommDestroy");
+  });
+  for (const std::string& failure : ranks.join(60s)) ADD_FAILURE() << failure;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, HostCollectives,
+                         ::testing::Values(HostShape{2, 1}, HostShape{2, 2}, HostShape{4, 1}),
+                         [](const auto& param) {
+                           return std::to_string(param.param.hosts) + "x" +
+                                  std::to_string(param.param.per_host);
+                         });
+
+class HostLaunch : public OnHosts {};
+
+void check_a_sum(int rank, int nranks, ncclComm_t comm) {
+  TestStream stream;
+  float sum = static_cast<float>(rank + 1);
+  require_success(ncclAllReduce(&sum, &sum, 1, ncclFloat32, ncclSum, comm, stream), "sum");
+  stream.finish();
+  require(sum == static_cast<float>(nranks * (nranks + 1) / 2), "the sum");
+  require_success(ncclCommDestroy(comm), "ncclCommDestroy");
+}
+
+// As a launcher does that can only set variables.
+TEST_F(HostLaunch, by_the_address_of_rank_0_on_an_interface_by_name) {
+  const HostShape shape = {3, 1};
+  const Hosts hosts(shape.hosts);
+  Processes ranks(shape.ranks(), [&](int rank, Board&) {
+    settle_on(hosts, shape, rank);
+    ::setenv("NCCL_COMM_ID", "10.77.0.1:29500", 1);
+    ::setenv("NCCL_SOCKET_IFNAME", "=eth0", 1);
+    ncclUniqueId id;
+    require_success(ncclGetUniqueId(&id), "ncclGetUniqueId");
+    ncclComm_t comm = nullptr;
+    require_success(ncclCommInitRank(&comm, 3, id, rank), "ncclCommInitRank");
+    check_a_sum(rank, 3, comm);
+  });
+  for (const std::string& failure : ranks.join(30s)) ADD_FAILURE() << failure;
+}
+
+TEST_F(HostLaunch, over_the_sixth_version_of_the_internet_protocol) {
+  const HostShape shape = {2, 1};
+  const Hosts hosts(shape.hosts);
+  Processes ranks(shape.ranks(), [&](int rank, Board& board) {
+    settle_on(hosts, shape, rank);
+    ::setenv("NCCL_SOCKET_FAMILY", "AF_INET6", 1);
+    check_a_sum(rank, 2, join(rank, 2, board));
+  });
+  for (const std::string& failure : ranks.join(30s)) ADD_FAILURE() << failure;
+}
+
+}  // namespace
+}  // namespace catenary::testing

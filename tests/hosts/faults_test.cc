@@ -1,0 +1,130 @@
+// What goes wrong between hosts: a rank dies, a host is unplugged, an operation is aborted while it
+// waits for the network. The others hear which rank it was, soon, and nothing hangs.
+#include <signal.h>
+
+#include <thread>
+
+#include "tests/hosts/host_ranks.h"
+
+namespace catenary::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+enum Stage : int { kReady = 1, kOver = 2 };
+
+constexpr HostShape kShape = {3, 1};
+constexpr int kVictim = 2;
+constexpr double kNoticed_ms = 1500;    // of a process whose connections the kernel closes
+constexpr double kUnplugged_ms = 8000;  // of a host that says nothing any more
+
+class HostFaults : public OnHosts {};
+
+// All-reduces without end, until one fails; says when and how.
+void work_until_failure(int rank, Board& board, const Hosts& hosts) {
+  settle_on(hosts, kShape, rank);
+  ncclComm_t comm = join(rank, kShape.ranks(), board);
+  TestStream stream;
+  std::vector<float> data(100'000, 1);
+  ncclResult_t state = ncclSuccess;
+  for (int i = 0; state == ncclSuccess; ++i) {
+    state =
+        ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclMax, comm, stream);
+    if (state == ncclSuccess) stream.finish();
+    if (state == ncclSuccess) ncclCommGetAsyncError(comm, &state);
+    if (i == 10) board.posts[rank].stage = kReady;
+  }
+  Post& post = board.posts[rank];
+  post.numbers[0] = ms_since(board.event_ns);
+  write_text(post, last_error());
+  require_result(state, ncclRemoteError, "the failure");
+  require_success(ncclCommAbort(comm), "ncclCommAbort");
+  post.stage = kOver;
+}
+
+void expect_that_all_others_know(Processes& ranks, int killed, double within_ms) {
+  for (const std::string& failure : ranks.join(30s, killed)) ADD_FAILURE() << failure;
+  for (int rank = 0; rank < kShape.ranks(); ++rank) {
+    if (rank == kVictim) continue;
+    const Post& post = ranks.board().posts[rank];
+    EXPECT_EQ(post.stage, kOver) << "rank " << rank;
+    EXPECT_LT(post.numbers[0], within_ms) << "rank " << rank << " heard late";
+    EXPECT_TRUE(contains(post.text, "rank " + std::to_string(kVictim))) << post.text;
+  }
+}
+
+TEST_F(HostFaults, a_killed_rank_is_named_on_all_other_hosts) {
+  const Hosts hosts(kShape.hosts);
+  Processes ranks(kShape.ranks(),
+                  [&](int rank, Board& board) { work_until_failure(rank, board, hosts); });
+  ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
+  ranks.board().event_ns = monotonic_ns();
+  ranks.signal(kVictim, SIGKILL);
+  expect_that_all_others_know(ranks, kVictim, kNoticed_ms);
+}
+
+TEST_F(HostFaults, an_unplugged_host_is_named_on_all_others) {
+  const Hosts hosts(kShape.hosts);
+  Processes ranks(kShape.ranks(),
+                  [&](int rank, Board& board) { work_until_failure(rank, board, hosts); });
+  ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
+  ranks.board().event_ns = monotonic_ns();
+  hosts.set_link(kVictim, false);
+  expect_that_all_others_know(ranks, -1, kUnplugged_ms);
+}
+
+TEST_F(HostFaults, a_link_that_comes_back_soon_harms_nothing) {
+  const Hosts hosts(kShape.hosts);
+  Processes ranks(kShape.ranks(), [&](int rank, Board& board) {
+    settle_on(hosts, kShape, rank);
+    ncclComm_t comm = join(rank, kShape.ranks(), board);
+    TestStream stream;
+    std::vector<float> data(100'000, 1);
+    for (int i = 0; board.posts[0].stage != kOver; ++i) {
+      float more = rank == 0 && board.go ? 0 : 1;
+      require_success(
+          ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclMax, comm, stream),
+          "max");
+      require_success(ncclAllReduce(&more, &more, 1, ncclFloat32, ncclMin, comm, stream), "min");
+      stream.finish();
+      if (i == 10) board.posts[rank].stage = kReady;
+      if (more == 0) break;
+    }
+    require_success(ncclCommDestroy(comm), "ncclCommDestroy");
+  });
+  ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
+  hosts.set_link(kVictim, false);
+  std::this_thread::sleep_for(700ms);
+  hosts.set_link(kVictim, true);
+  std::this_thread::sleep_for(1s);
+  ranks.board().go = true;
+  for (const std::string& failure : ranks.join(30s)) ADD_FAILURE() << failure;
+}
+
+TEST_F(HostFaults, an_abort_ends_what_waits_for_the_network) {
+  const Hosts hosts(kShape.hosts);
+  Processes ranks(kShape.ranks(), [&](int rank, Board& board) {
+    settle_on(hosts, kShape, rank);
+    ncclComm_t comm = join(rank, kShape.ranks(), board);
+    TestStream stream;
+    std::vector<float> data(5'000'000, 1);
+    board.posts[rank].stage = kReady;
+    if (rank == kVictim) std::this_thread::sleep_for(60s);  // never comes
+    board.wait_for_go();
+    require_success(
+        ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclMax, comm, stream),
+        "max");
+    std::this_thread::sleep_for(300ms);
+    const Stopwatch watch;
+    require_success(ncclCommAbort(comm), "ncclCommAbort");
+    require(watch.ms() < 1000, "the abort took " + std::to_string(watch.ms()) + " ms");
+  });
+  ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
+  ranks.board().go = true;
+  std::this_thread::sleep_for(3s);
+  ranks.signal(kVictim, SIGKILL);
+  for (const std::string& failure : ranks.join(20s, kVictim)) ADD_FAILURE() << failure;
+}
+
+}  // namespace
+}  // namespace catenary::testing

@@ -1,0 +1,116 @@
+#include "tests/support/hosts.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/support/rank_group.h"
+
+namespace catenary::testing {
+namespace {
+
+std::string inside(pid_t place, const std::string& command) {
+  return "nsenter -t " + std::to_string(place) + " -n " + command;
+}
+
+bool succeeds(const std::string& command) {
+  return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
+}
+
+// In a child, since it cannot be undone.
+bool can_unshare() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(::unshare(CLONE_NEWNET) == 0 ? 0 : 1);
+  int status = 1;
+  return child > 0 && ::waitpid(child, &status, 0) == child && status == 0;
+}
+
+}  // namespace
+
+std::string why_no_hosts() {
+  if (::geteuid() != 0) return "network namespaces need root";
+  if (!can_unshare()) return std::string("no network namespace can be made here");
+  for (const char* tool : {"ip -V", "tc -V", "nsenter --version"}) {
+    if (!succeeds(tool)) return std::string("this machine lacks ") + tool;
+  }
+  return "";
+}
+
+Hosts::Hosts(int count, int mbit_s) {
+  switch_ = add_namespace();
+  run(switch_, "ip link add lan0 type bridge");
+  run(switch_, "ip link set lan0 up");
+  for (int host = 0; host < count; ++host) {
+    hosts_.push_back(add_namespace());
+    join(host, mbit_s);
+  }
+}
+
+Hosts::~Hosts() {
+  for (const pid_t host : hosts_) ::kill(host, SIGKILL);
+  ::kill(switch_, SIGKILL);
+  for (const pid_t host : hosts_) ::waitpid(host, nullptr, 0);
+  ::waitpid(switch_, nullptr, 0);
+}
+
+pid_t Hosts::add_namespace() {
+  int ready[2];
+  require(::pipe2(ready, O_CLOEXEC) == 0, "pipe2");
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  require(child >= 0, "fork");
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent || ::unshare(CLONE_NEWNET) != 0) ::_exit(1);
+    if (::write(ready[1], "", 1) != 1) ::_exit(1);
+    for (;;) ::pause();
+  }
+  ::close(ready[1]);
+  char byte = 0;
+  const bool is_ready = ::read(ready[0], &byte, 1) == 1;
+  ::close(ready[0]);
+  require(is_ready, "no network namespace could be made");
+  return child;
+}
+
+void Hosts::join(int host, int mbit_s) const {
+  const std::string number = std::to_string(host + 1);
+  const pid_t place = hosts_[static_cast<std::size_t>(host)];
+  run(switch_,
+      "ip link add port" + number + " type veth peer name eth0 netns " + std::to_string(place));
+  run(switch_, "ip link set port" + number + " master lan0 up");
+  run(place, "ip link set lo up");
+  run(place, "ip addr add 10.77.0." + number + "/24 dev eth0");
+  run(place, "ip addr add fd77::" + number + "/64 dev eth0 nodad");
+  run(place, "ip link set eth0 up");
+  if (mbit_s == 0) return;
+  run(place, "tc qdisc add dev eth0 root tbf rate " + std::to_string(mbit_s) +
+                 "mbit burst 128kb latency 20ms");
+}
+
+void Hosts::run(pid_t place, const std::string& command) {
+  require(std::system(inside(place, command).c_str()) == 0, command + " failed");
+}
+
+void Hosts::enter(int host) const {
+  const std::string path =
+      "/proc/" + std::to_string(hosts_[static_cast<std::size_t>(host)]) + "/ns/net";
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  require(fd >= 0 && ::setns(fd, CLONE_NEWNET) == 0,
+          "cannot enter a host: " + std::string(std::strerror(errno)));
+  ::close(fd);
+}
+
+void Hosts::set_link(int host, bool up) const {
+  run(switch_, "ip link set port" + std::to_string(host + 1) + (up ? " up" : " down"));
+}
+
+}  // namespace catenary::testing

@@ -1,0 +1,43 @@
+// Hosts: network namespaces that stand for machines, joined by a switch.
+//
+// Each is kept by a process that does nothing else and dies with the test, however that ends; what
+// lies in a namespace goes with its last process. Nothing has a name outside of them, so nothing is
+// left and tests do not meet. Needs root and the tools ip, tc and nsenter.
+//
+// Host i (from 0) has the interface eth0 with 10.77.0.i+1 and fd77::i+1.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace catenary::testing {
+
+// Why there can be no hosts here; empty if there can. If CATENARY_TEST_HOSTS=1 insists on them, a
+// reason is a failure of the test.
+std::string why_no_hosts();
+
+class Hosts {
+ public:
+  // Throws Failure. `mbit_s`: what each link carries, 0 for all it can.
+  explicit Hosts(int count, int mbit_s = 0);
+  ~Hosts();
+  Hosts(const Hosts&) = delete;
+  Hosts& operator=(const Hosts&) = delete;
+
+  // From now on the calling thread, and what it starts, lives on that host.
+  void enter(int host) const;
+  // Pulls the plug of a host, or puts it back.
+  void set_link(int host, bool up) const;
+
+ private:
+  pid_t add_namespace();
+  void join(int host, int mbit_s) const;
+  static void run(pid_t place, const std::string& command);
+
+  pid_t switch_ = 0;
+  std::vector<pid_t> hosts_;
+};
+
+}  // namespace catenary::testing
