@@ -1,0 +1,174 @@
+// Links over a network that orders nothing, from thousands of seeds. CATENARY_TEST_SEED=n repeats
+// one of them.
+#include "src/transport/put_hub.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "src/base/error.h"
+#include "src/transport/faulty_port.h"
+#include "tests/transport/attached_ranks.h"
+#include "tests/transport/put_network.h"
+
+namespace catenary::test {
+namespace {
+
+constexpr unsigned kSeeds = 3000;
+constexpr std::uint64_t kMessages = 30;
+constexpr int kMostSteps = 200'000;
+
+// One link, and how far its ends have come.
+struct Way {
+  int from;
+  int to;
+  Channel channel;
+  std::unique_ptr<SendLink> send;
+  std::unique_ptr<RecvLink> recv;
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+  bool is_lost = false;
+  bool is_over() const { return is_lost || received == kMessages; }
+};
+
+// Two or three ranks in one thread, which take their steps in an order that follows from the seed.
+class World {
+ public:
+  World(unsigned seed, std::uint64_t fails_after_puts) : random_(seed), network_(seed + 1) {
+    context_.slots = 2 + static_cast<std::uint32_t>(random_() % 9);
+    context_.slot_bytes = 64 * (1 + random_() % 4);
+    context_.nranks = 2 + static_cast<int>(random_() % 2);
+    context_.key = random_test_key();
+    for (context_.rank = 0; context_.rank < context_.nranks; ++context_.rank) {
+      const PortFaults faults = {random_(), 100, static_cast<std::uint32_t>(random_() % 20),
+                                 static_cast<std::uint32_t>(random_() % 900),
+                                 context_.rank == 0 ? fails_after_puts : 0};
+      hubs_.push_back(
+          std::make_unique<PutHub>(make_faulty_port(network_.add_port(), faults), context_));
+    }
+    for (int from = 0; from < context_.nranks; ++from) {
+      for (int to = 0; to < context_.nranks; ++to) {
+        ways_.push_back({from, to, Channel::kCollective, nullptr, nullptr});
+      }
+    }
+    ways_.push_back({0, 1, Channel::kPointToPoint, nullptr, nullptr});
+  }
+  ~World() {
+    ways_.clear();
+    hubs_.clear();
+  }
+
+  void run() {
+    for (int step = 0; step < kMostSteps; ++step) {
+      const bool all_over = std::ranges::all_of(ways_, &Way::is_over);
+      if (all_over) return drain();
+      hub(static_cast<int>(random_() % hubs_.size())).poll();
+      Way& way = ways_[random_() % ways_.size()];
+      if (!way.is_lost) move(way);
+    }
+    throw std::runtime_error("nothing moves any more");
+  }
+
+  const std::string& failure() const { return failure_; }
+
+ private:
+  PutHub& hub(int rank) { return *hubs_[static_cast<std::size_t>(rank)]; }
+
+  void move(Way& way) {
+    try {
+      if (random_() % 2 == 0) {
+        send(way);
+      } else {
+        receive(way);
+      }
+    } catch (const Error& error) {
+      require(error.code() == ErrorCode::kRemote, error.what());
+      failure_ = error.what();
+      way.is_lost = true;
+    }
+  }
+
+  std::size_t bytes_of(std::uint64_t message) const {
+    return 1 + static_cast<std::size_t>(message * 37) % context_.slot_bytes;
+  }
+
+  void send(Way& way) {
+    if (!way.send) way.send = hub(way.from).connect({way.to, way.channel});
+    if (way.sent == kMessages) return;
+    const ByteSpan span = way.send->try_acquire(bytes_of(way.sent));
+    if (span.empty()) return;
+    fill(span, way.sent);
+    way.send->commit(span.size());
+    ++way.sent;
+  }
+
+  void receive(Way& way) {
+    if (!way.recv) way.recv = hub(way.to).listen({way.from, way.channel});
+    const ByteView view = way.recv->try_peek();
+    if (view.empty()) return;
+    check(view, bytes_of(way.received), way.received);
+    if (random_() % 3 == 0) return;
+    way.recv->release();
+    ++way.received;
+  }
+
+  // All leave; who is done first goes first.
+  void drain() {
+    std::vector<bool> gone(hubs_.size());
+    for (int step = 0; step < kMostSteps; ++step) {
+      const std::size_t rank = random_() % hubs_.size();
+      hubs_[rank]->poll();
+      gone[rank] = hubs_[rank]->try_drain() || gone[rank];
+      if (std::ranges::all_of(gone, [](bool is) { return is; })) return;
+    }
+    if (failure_.empty()) throw std::runtime_error("somebody never hears that all has arrived");
+  }
+
+  std::mt19937 random_;
+  PutNetwork network_;
+  TransportContext context_;
+  std::vector<std::unique_ptr<PutHub>> hubs_;
+  std::vector<Way> ways_;
+  std::string failure_;
+};
+
+void run_seeds(const std::function<void(unsigned)>& run) {
+  const char* const only = std::getenv("CATENARY_TEST_SEED");
+  const unsigned first = only != nullptr ? static_cast<unsigned>(std::atoi(only)) : 0;
+  const unsigned end = only != nullptr ? first + 1 : kSeeds;
+  for (unsigned seed = first; seed < end && !testing::Test::HasFailure(); ++seed) {
+    try {
+      run(seed);
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << "CATENARY_TEST_SEED=" << seed << ": " << error.what();
+    }
+  }
+}
+
+TEST(PutHub, everything_arrives_in_order_over_a_network_without_any) {
+  run_seeds([](unsigned seed) {
+    World world(seed, 0);
+    world.run();
+    require(world.failure().empty(), world.failure());
+  });
+}
+
+// What fails is one rank's; what the others read is right all the same.
+TEST(PutHub, a_put_that_fails_is_an_error_that_names_the_peer) {
+  run_seeds([](unsigned seed) {
+    World world(seed, 1 + seed % 50);
+    try {
+      world.run();
+    } catch (const std::runtime_error& stuck) {
+      // Receivers are told of what never comes by the control plane, which is not here.
+      require(std::string(stuck.what()) == "nothing moves any more", stuck.what());
+    }
+    require(world.failure().find("lost the connection to rank ") == 0 &&
+                world.failure().find("as the test asked") != std::string::npos,
+            "no failure was told, but '" + world.failure() + "'");
+  });
+}
+
+}  // namespace
+}  // namespace catenary::test

@@ -1,0 +1,56 @@
+// A network of ports within one thread, that moves bytes as EFA may: a put goes in pieces, in any
+// order, and is told once all are there; some are written again until it is done. What it does
+// follows from a seed.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+#include "src/transport/put_port.h"
+
+namespace catenary::test {
+
+class PutNetwork {
+ public:
+  explicit PutNetwork(unsigned seed) : random_(seed) {}
+
+  // The port of the next rank. Ports may go before the network, and then get nothing any more.
+  std::unique_ptr<PutPort> add_port();
+  // Moves some pieces.
+  void turn();
+
+ private:
+  static constexpr std::size_t kPieceBytes = 32;
+  struct Flight {
+    int from = 0;
+    Put put;
+    Bytes source;                     // as it must stay
+    std::vector<std::size_t> pieces;  // their beginnings; not yet written
+    std::vector<std::size_t> again;   // to be written once more
+    bool is_told = false;
+  };
+  struct Inbox {
+    bool is_open = true;
+    std::size_t flying = 0;
+    std::vector<std::uint64_t> done;
+    std::vector<std::uint32_t> told;
+    std::vector<ControlMessage> messages;
+  };
+  class Port;
+  class Memory;
+
+  bool put(int from, const Put& put);
+  void write(const Flight& flight, std::size_t begin);
+  Inbox& inbox(int rank) { return inboxes_[static_cast<std::size_t>(rank)]; }
+
+  std::mt19937 random_;
+  std::vector<Inbox> inboxes_;
+  std::vector<Flight> flights_;
+  std::map<std::uint64_t, ByteSpan> memory_;  // by key
+  std::uint64_t next_key_ = 1;
+};
+
+}  // namespace catenary::test
