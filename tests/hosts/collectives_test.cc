@@ -1,5 +1,6 @@
 // Collectives between hosts: right to the bit, over the network between them and shared memory
 // within. NCCL_NET says over which network.
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -20,7 +21,7 @@ std::string network() {
   return net != nullptr && std::string(net) == "ofi" ? "ofi" : "tcp";
 }
 
-class HostCollectives : public OnHosts, public ::testing::WithParamInterface<HostShape> {};
+class HostCollectives : public ::testing::TestWithParam<HostShape> {};
 
 // What the log says of the way to each peer, which the ranks can see in no other way.
 class Ways {
@@ -73,8 +74,6 @@ INSTANTIATE_TEST_SUITE_P(Shapes, HostCollectives,
                                   std::to_string(param.param.per_host);
                          });
 
-class HostLaunch : public OnHosts {};
-
 void check_a_sum(int rank, int nranks, ncclComm_t comm) {
   TestStream stream;
   float sum = static_cast<float>(rank + 1);
@@ -85,7 +84,7 @@ void check_a_sum(int rank, int nranks, ncclComm_t comm) {
 }
 
 // As a launcher does that can only set variables.
-TEST_F(HostLaunch, by_the_address_of_rank_0_on_an_interface_by_name) {
+TEST(HostLaunch, by_the_address_of_rank_0_on_an_interface_by_name) {
   const HostShape shape = {3, 1};
   const Hosts hosts(shape.hosts);
   Processes ranks(shape.ranks(), [&](int rank, Board&) {
@@ -101,7 +100,7 @@ TEST_F(HostLaunch, by_the_address_of_rank_0_on_an_interface_by_name) {
   for (const std::string& failure : ranks.join(30s)) ADD_FAILURE() << failure;
 }
 
-TEST_F(HostLaunch, over_the_sixth_version_of_the_internet_protocol) {
+TEST(HostLaunch, over_the_sixth_version_of_the_internet_protocol) {
   const HostShape shape = {2, 1};
   const Hosts hosts(shape.hosts);
   Processes ranks(shape.ranks(), [&](int rank, Board& board) {

@@ -1,5 +1,6 @@
 // What goes wrong between hosts: a rank dies, a host is unplugged, an operation is aborted while it
 // waits for the network. The others hear which rank it was, soon, and nothing hangs.
+#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <thread>
@@ -17,8 +18,6 @@ constexpr HostShape kShape = {3, 1};
 constexpr int kVictim = 2;
 constexpr double kNoticed_ms = 1500;    // of a process whose connections the kernel closes
 constexpr double kUnplugged_ms = 8000;  // of a host that says nothing any more
-
-class HostFaults : public OnHosts {};
 
 // All-reduces without end, until one fails; says when and how.
 void work_until_failure(int rank, Board& board, const Hosts& hosts) {
@@ -53,7 +52,7 @@ void expect_that_all_others_know(Processes& ranks, int killed, double within_ms)
   }
 }
 
-TEST_F(HostFaults, a_killed_rank_is_named_on_all_other_hosts) {
+TEST(HostFaults, a_killed_rank_is_named_on_all_other_hosts) {
   const Hosts hosts(kShape.hosts);
   Processes ranks(kShape.ranks(),
                   [&](int rank, Board& board) { work_until_failure(rank, board, hosts); });
@@ -63,7 +62,7 @@ TEST_F(HostFaults, a_killed_rank_is_named_on_all_other_hosts) {
   expect_that_all_others_know(ranks, kVictim, kNoticed_ms);
 }
 
-TEST_F(HostFaults, an_unplugged_host_is_named_on_all_others) {
+TEST(HostFaults, an_unplugged_host_is_named_on_all_others) {
   const Hosts hosts(kShape.hosts);
   Processes ranks(kShape.ranks(),
                   [&](int rank, Board& board) { work_until_failure(rank, board, hosts); });
@@ -73,7 +72,7 @@ TEST_F(HostFaults, an_unplugged_host_is_named_on_all_others) {
   expect_that_all_others_know(ranks, -1, kUnplugged_ms);
 }
 
-TEST_F(HostFaults, a_link_that_comes_back_soon_harms_nothing) {
+TEST(HostFaults, a_link_that_comes_back_soon_harms_nothing) {
   const Hosts hosts(kShape.hosts);
   Processes ranks(kShape.ranks(), [&](int rank, Board& board) {
     settle_on(hosts, kShape, rank);
@@ -101,7 +100,7 @@ TEST_F(HostFaults, a_link_that_comes_back_soon_harms_nothing) {
   for (const std::string& failure : ranks.join(30s)) ADD_FAILURE() << failure;
 }
 
-TEST_F(HostFaults, an_abort_ends_what_waits_for_the_network) {
+TEST(HostFaults, an_abort_ends_what_waits_for_the_network) {
   const Hosts hosts(kShape.hosts);
   Processes ranks(kShape.ranks(), [&](int rank, Board& board) {
     settle_on(hosts, kShape, rank);

@@ -1,8 +1,6 @@
 // Ranks as processes on several hosts, for the tests in this folder.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <functional>
 #include <string>
@@ -13,18 +11,6 @@
 #include "tests/support/rank_group.h"
 
 namespace catenary::testing {
-
-// Skips the test where there can be no hosts, unless somebody insists.
-class OnHosts : public ::testing::Test {
- protected:
-  void SetUp() override {
-    const std::string why = why_no_hosts();
-    if (why.empty()) return;
-    const char* const insists = std::getenv("CATENARY_TEST_HOSTS");
-    if (insists != nullptr && *insists == '1') GTEST_FAIL() << "no hosts: " << why;
-    GTEST_SKIP() << "no hosts: " << why;
-  }
-};
 
 // As they are numbered by most launchers: those of a host after each other.
 struct HostShape {

@@ -14,8 +14,7 @@
 
 namespace catenary::testing {
 
-// Why there can be no hosts here; empty if there can. If CATENARY_TEST_HOSTS=1 insists on them, a
-// reason is a failure of the test.
+// Why there can be no hosts here; empty if there can.
 std::string why_no_hosts();
 
 class Hosts {
