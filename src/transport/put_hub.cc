@@ -27,13 +27,6 @@ constexpr std::size_t kWordsBytes = 4096;
 constexpr std::size_t kCreditBytes = 8;
 constexpr std::size_t kCreditsComeTo = 64;  // in words_; they come from 0
 
-std::uint32_t link_number(std::uint32_t peer, std::uint32_t channel) {
-  return peer * kChannelCount + channel;
-}
-std::uint32_t link_number(const LinkSpec& spec) {
-  return link_number(static_cast<std::uint32_t>(spec.peer),
-                     static_cast<std::uint32_t>(spec.channel));
-}
 std::uint32_t message_word(std::uint32_t link, std::uint32_t slot) {
   return link << kSlotBits | slot;
 }
@@ -46,44 +39,6 @@ std::uint32_t credit_word(std::uint32_t link, std::uint32_t slots) {
 }
 
 }  // namespace
-
-struct PutHub::Outgoing {
-  LinkSpec spec;
-  Mapping staging;
-  std::unique_ptr<PutMemory> memory;
-  std::optional<PutTarget> ring;
-  std::vector<bool> flying;  // by slot: put, and not done
-  std::uint32_t flights = 0;
-  // Messages, counted from the first.
-  std::uint64_t committed = 0;
-  std::uint64_t put = 0;
-  std::uint64_t credited = 0;
-  std::uint64_t arrived = 0;  // as the peer said when either left
-  std::string failure;
-};
-
-struct PutHub::Incoming {
-  LinkSpec spec;
-  bool is_listened = false;
-  Mapping ring;
-  std::unique_ptr<PutMemory> memory;  // null until the sender asked
-  PutTarget credits_go;
-  std::vector<bool> here;  // by slot: arrived, and not released
-  // Messages, counted from the first.
-  std::uint64_t came = 0;
-  std::uint64_t released = 0;
-  std::uint64_t credited = 0;
-  std::optional<std::uint64_t> sent_in_all;  // the peer has said that it leaves
-  bool is_answered = false;
-  std::string failure;
-
-  // A sender that sees all its slots taken must hear of every one that is free; one that has some
-  // left does well with fewer credits.
-  bool owes_credit(std::uint32_t slots) const {
-    if (released == credited || sent_in_all || !failure.empty()) return false;
-    return released - credited >= std::max(slots / 4, 1u) || came - credited >= slots;
-  }
-};
 
 class PutHub::HubSendLink final : public SendLink {
  public:
@@ -166,10 +121,14 @@ PutHub::PutHub(std::unique_ptr<PutPort> port, const TransportContext& context)
                 context.nranks);
   }
   words_memory_ = port_->register_memory(ByteSpan(words_.data(), kWordsBytes));
+  enlist(true);
 }
 
 // Nothing may come into memory that is given back.
-PutHub::~PutHub() { port_->shut(); }
+PutHub::~PutHub() {
+  enlist(false);
+  port_->shut();
+}
 
 std::unique_ptr<SendLink> PutHub::connect(const LinkSpec& spec) {
   const std::lock_guard lock(mutex_);
@@ -208,7 +167,10 @@ bool PutHub::has_come(const LinkSpec& spec) {
 
 void PutHub::poll() {
   const std::lock_guard lock(mutex_);
-  if (!failure_.empty()) return;
+  if (failure_.empty()) move();
+}
+
+void PutHub::move() {
   port_->progress(*this);
   if (must_push_) push();
 }
@@ -347,28 +309,6 @@ void PutHub::take_ring(const ControlWords& words) {
   if (!push_messages(outgoing)) must_push_ = true;
 }
 
-void PutHub::take_leave(const ControlWords& words) {
-  Incoming& incoming = incoming_of(link_number(words.from, words.channel));
-  if (!incoming.sent_in_all) incoming.sent_in_all = words.first;
-  take_word_of_arrival(words);
-  answer_leave(incoming);
-}
-
-void PutHub::take_word_of_arrival(const ControlWords& words) {
-  const auto entry = outgoing_.find(link_number(words.from, words.channel));
-  if (entry == outgoing_.end()) return;
-  entry->second.arrived = std::max(entry->second.arrived, words.second);
-}
-
-// Once: with our own goodbye, or when all has come that the peer has sent.
-void PutHub::answer_leave(Incoming& incoming) {
-  if (!incoming.sent_in_all || incoming.came < *incoming.sent_in_all || incoming.is_answered) {
-    return;
-  }
-  incoming.is_answered = true;
-  say(ControlKind::kStay, incoming.spec, 0, incoming.came);
-}
-
 void PutHub::say(ControlKind kind, const LinkSpec& spec, std::uint64_t first,
                  std::uint64_t second) {
   ControlWords words;
@@ -443,31 +383,6 @@ bool PutHub::push_credit(Incoming& incoming) {
   if (!port_->try_put(put)) return false;
   incoming.credited = incoming.released;
   return true;
-}
-
-bool PutHub::try_drain() {
-  const std::lock_guard lock(mutex_);
-  if (!failure_.empty()) return true;
-  if (!is_leaving_) say_goodbye();
-  if (!controls_.empty() || !port_->is_quiet()) return false;
-  return std::ranges::all_of(outgoing_, [this](const auto& entry) {
-    const Outgoing& outgoing = entry.second;
-    if (outgoing.spec.peer == context_.rank || !outgoing.failure.empty()) return true;
-    return std::max(outgoing.arrived, outgoing.credited) >= outgoing.committed;
-  });
-}
-
-void PutHub::say_goodbye() {
-  is_leaving_ = true;
-  // Both ways of a link have one number, and one goodbye serves both.
-  for (auto& [number, outgoing] : outgoing_) incoming_of(number);
-  for (auto& [number, incoming] : incoming_) {
-    if (incoming.spec.peer == context_.rank || !incoming.failure.empty()) continue;
-    const auto outgoing = outgoing_.find(number);
-    const std::uint64_t sent = outgoing == outgoing_.end() ? 0 : outgoing->second.committed;
-    incoming.is_answered = incoming.sent_in_all && incoming.came >= *incoming.sent_in_all;
-    say(ControlKind::kLeave, incoming.spec, sent, incoming.came);
-  }
 }
 
 }  // namespace catenary

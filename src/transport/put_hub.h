@@ -30,6 +30,7 @@
 #include "src/base/mapping.h"
 #include "src/transport/put_control.h"
 #include "src/transport/put_port.h"
+#include "src/transport/put_state.h"
 #include "src/transport/transport.h"
 
 namespace catenary {
@@ -46,12 +47,12 @@ class PutHub final : private PortListener {
   bool has_come(const LinkSpec& spec);
   void poll();
   // Tells the peers that this rank goes, from the first call on. True once they have all that was
-  // sent, or can never have it.
+  // sent, or can never have it, and know. Also polls the other hubs of this process.
   bool try_drain();
 
  private:
-  struct Outgoing;
-  struct Incoming;
+  using Outgoing = PutOutgoing;
+  using Incoming = PutIncoming;
   class HubSendLink;
   class HubRecvLink;
 
@@ -71,8 +72,12 @@ class PutHub final : private PortListener {
   void take_word_of_arrival(const ControlWords& words);
   void say(ControlKind kind, const LinkSpec& spec, std::uint64_t first, std::uint64_t second);
   void say_goodbye();
+  bool needs_no_goodbye(const Incoming& incoming) const;
   void answer_leave(Incoming& incoming);
 
+  void move();
+  void enlist(bool comes);
+  void poll_others();
   void push();
   bool push_controls();
   bool push_messages(Outgoing& outgoing);

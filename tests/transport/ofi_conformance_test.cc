@@ -1,4 +1,5 @@
 // The conformance suite over each of libfabric's providers that a machine without its hardware has.
+#include "src/transport/faulty_port.h"
 #include "tests/transport/conformance.h"
 #include "transports/ofi/transport.h"
 
@@ -17,6 +18,30 @@ std::function<std::unique_ptr<Transport>(const TransportContext&)> maker_for(
   };
 }
 
+// The same with a port that refuses, holds and turns around, each rank and run in its own way.
+std::function<std::unique_ptr<Transport>(const TransportContext&)> faulty_maker_for(
+    const std::string& provider, PortFaults faults) {
+  Config config;
+  config.socket_ifname = "=lo";
+  config.fi_provider = provider;
+  return
+      [config = std::make_shared<const Config>(config), faults](const TransportContext& context) {
+        TransportContext ours = context;
+        ours.config = config.get();
+        PortFaults own = faults;
+        own.seed += static_cast<std::uint64_t>(context.rank) * 1000;
+        return ofi::make_decorated_transport(ours, [own](std::unique_ptr<PutPort> port) {
+          return make_faulty_port(std::move(port), own);
+        });
+      };
+}
+
+std::vector<Variant> misbehaving() {
+  Variant variant = standard_variants(RunAs::kThreads, nullptr).front();
+  variant.make = faulty_maker_for("tcp;ofi_rxm", {7, 100, 10, 400, 0});
+  return {variant};
+}
+
 // What libfabric keeps for good is kept before anybody counts descriptors.
 const std::string& warmed_up(const std::string& provider) {
   const auto make = maker_for(provider);
@@ -25,30 +50,37 @@ const std::string& warmed_up(const std::string& provider) {
   return provider;
 }
 
-// All variants over what is used without special hardware, two of each kind over the others, and
-// the plain ones over `sockets`, which takes milliseconds for each message.
+// As it is, and starved behind delays.
 std::vector<Variant> variants_over(const std::string& provider, RunAs run_as) {
-  std::vector<Variant> variants = standard_variants(run_as, nullptr);
+  const std::vector<Variant> all = standard_variants(run_as, nullptr);
+  std::vector<Variant> variants = {all.front(), all.back()};
   for (Variant& variant : variants) variant.make = maker_for(provider);
-  if (provider == "tcp;ofi_rxm") return variants;
-  if (provider == "sockets") return {variants.front()};
-  return {variants.front(), variants.back()};
+  return variants;
+}
+std::vector<Variant> plain_over(const std::string& provider, RunAs run_as) {
+  return {variants_over(provider, run_as).front()};
 }
 
 }  // namespace
 
-#define CATENARY_CONFORMS(Name, provider)                                                 \
-  INSTANTIATE_TEST_SUITE_P(Name##Threads, Conformance,                                    \
-                           testing::ValuesIn(variants_over(provider, RunAs::kThreads)),   \
-                           variant_name);                                                 \
-  INSTANTIATE_TEST_SUITE_P(Name##Processes, Conformance,                                  \
-                           testing::ValuesIn(variants_over(provider, RunAs::kProcesses)), \
-                           variant_name)
+INSTANTIATE_TEST_SUITE_P(TcpThreads, Conformance,
+                         testing::ValuesIn(variants_over("tcp;ofi_rxm", RunAs::kThreads)),
+                         variant_name);
+INSTANTIATE_TEST_SUITE_P(TcpProcesses, Conformance,
+                         testing::ValuesIn(variants_over("tcp;ofi_rxm", RunAs::kProcesses)),
+                         variant_name);
+INSTANTIATE_TEST_SUITE_P(Udp, Conformance,
+                         testing::ValuesIn(plain_over("udp;ofi_rxd", RunAs::kThreads)),
+                         variant_name);
+// Milliseconds a message, whatever one does.
+INSTANTIATE_TEST_SUITE_P(Sockets, Conformance,
+                         testing::ValuesIn(plain_over("sockets", RunAs::kThreads)), variant_name);
+// Several endpoints in one process make libfabric 1.17 crash, when one is closed before the others.
+INSTANTIATE_TEST_SUITE_P(Shm, Conformance, testing::ValuesIn(plain_over("shm", RunAs::kProcesses)),
+                         variant_name);
 
-CATENARY_CONFORMS(Tcp, "tcp;ofi_rxm");
-CATENARY_CONFORMS(Udp, "udp;ofi_rxd");
-CATENARY_CONFORMS(Sockets, "sockets");
-CATENARY_CONFORMS(Shm, "shm");
+// As EFA may: see faulty_port.h.
+INSTANTIATE_TEST_SUITE_P(Misbehaving, Conformance, testing::ValuesIn(misbehaving()), variant_name);
 
 class WarmUp final : public testing::Environment {
  public:

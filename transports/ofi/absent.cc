@@ -11,4 +11,9 @@ std::unique_ptr<Transport> make_transport(const TransportContext&) {
               "this Catenary was built without libfabric; install libfabric-dev and build again");
 }
 
+std::unique_ptr<Transport> make_decorated_transport(const TransportContext& context,
+                                                    const PortDecorator&) {
+  return make_transport(context);
+}
+
 }  // namespace catenary::ofi

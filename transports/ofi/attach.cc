@@ -13,7 +13,8 @@ std::size_t event_room(const TransportContext& context) {
 }
 
 std::unique_ptr<PutHub> attach_hub(const TransportContext& context, std::unique_ptr<OfiPort> port,
-                                   std::span<const Bytes> addresses, ByteView own) {
+                                   std::span<const Bytes> addresses, ByteView own,
+                                   const PortDecorator& decorate) {
   std::vector<Bytes> names;
   for (const Bytes& address : addresses) {
     names.push_back(reaches(own, address) ? parse_address(address)->name : Bytes());
@@ -21,7 +22,7 @@ std::unique_ptr<PutHub> attach_hub(const TransportContext& context, std::unique_
   port->meet(names);
   TransportContext ours = context;
   ours.key = derive_key(context.key, "ofi");
-  return std::make_unique<PutHub>(std::move(port), ours);
+  return std::make_unique<PutHub>(decorate(std::move(port)), ours);
 }
 
 }  // namespace catenary::ofi

@@ -8,6 +8,7 @@
 
 #include "src/transport/put_hub.h"
 #include "transports/ofi/port.h"
+#include "transports/ofi/transport.h"
 
 namespace catenary::ofi {
 
@@ -16,6 +17,7 @@ namespace catenary::ofi {
 std::size_t event_room(const TransportContext& context);
 
 std::unique_ptr<PutHub> attach_hub(const TransportContext& context, std::unique_ptr<OfiPort> port,
-                                   std::span<const Bytes> addresses, ByteView own);
+                                   std::span<const Bytes> addresses, ByteView own,
+                                   const PortDecorator& decorate);
 
 }  // namespace catenary::ofi

@@ -10,7 +10,8 @@ namespace {
 
 class OfiTransport final : public Transport {
  public:
-  explicit OfiTransport(const TransportContext& context) : context_(context) {}
+  OfiTransport(const TransportContext& context, PortDecorator decorate)
+      : context_(context), decorate_(std::move(decorate)) {}
 
   std::string_view name() const override { return kName; }
   Bytes address() override {
@@ -25,7 +26,7 @@ class OfiTransport final : public Transport {
   std::vector<bool> attach(std::span<const Bytes> addresses, const Wait&) override {
     std::vector<bool> reached;
     for (const Bytes& address : addresses) reached.push_back(reaches(address));
-    if (port_) hub_ = attach_hub(context_, std::move(port_), addresses, address_);
+    if (port_) hub_ = attach_hub(context_, std::move(port_), addresses, address_, decorate_);
     return reached;
   }
 
@@ -64,6 +65,7 @@ class OfiTransport final : public Transport {
   }
 
   const TransportContext context_;
+  const PortDecorator decorate_;
   bool is_opened_ = false;
   Bytes address_;                  // empty without a network
   std::unique_ptr<OfiPort> port_;  // until attach()
@@ -75,7 +77,12 @@ class OfiTransport final : public Transport {
 bool is_built() noexcept { return true; }
 
 std::unique_ptr<Transport> make_transport(const TransportContext& context) {
-  return std::make_unique<OfiTransport>(context);
+  return make_decorated_transport(context, [](std::unique_ptr<PutPort> port) { return port; });
+}
+
+std::unique_ptr<Transport> make_decorated_transport(const TransportContext& context,
+                                                    const PortDecorator& decorate) {
+  return std::make_unique<OfiTransport>(context, decorate);
 }
 
 }  // namespace catenary::ofi

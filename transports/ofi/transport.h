@@ -7,6 +7,9 @@
 // another transport takes over, unless libfabric was asked for: then that is an error.
 #pragma once
 
+#include <functional>
+
+#include "src/transport/put_port.h"
 #include "src/transport/transport.h"
 
 namespace catenary::ofi {
@@ -17,5 +20,9 @@ inline constexpr std::string_view kName = "ofi";
 bool is_built() noexcept;
 // Throws kInvalidUsage if it was not.
 std::unique_ptr<Transport> make_transport(const TransportContext& context);
+// With something around its port, such as faults.
+using PortDecorator = std::function<std::unique_ptr<PutPort>(std::unique_ptr<PutPort>)>;
+std::unique_ptr<Transport> make_decorated_transport(const TransportContext& context,
+                                                    const PortDecorator& decorate);
 
 }  // namespace catenary::ofi

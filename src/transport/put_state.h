@@ -1,0 +1,66 @@
+// What a PutHub (put_hub.h) knows of each link: values that it guards, and no more.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/mapping.h"
+#include "src/transport/put_port.h"
+#include "src/transport/transport.h"
+
+namespace catenary {
+
+// Both ways between two ranks have one number.
+inline std::uint32_t link_number(std::uint32_t peer, std::uint32_t channel) {
+  return peer * kChannelCount + channel;
+}
+inline std::uint32_t link_number(const LinkSpec& spec) {
+  return link_number(static_cast<std::uint32_t>(spec.peer),
+                     static_cast<std::uint32_t>(spec.channel));
+}
+
+struct PutOutgoing {
+  LinkSpec spec;
+  Mapping staging;
+  std::unique_ptr<PutMemory> memory;
+  std::optional<PutTarget> ring;
+  std::vector<bool> flying;  // by slot: put, and not done
+  std::uint32_t flights = 0;
+  // Messages, counted from the first.
+  std::uint64_t committed = 0;
+  std::uint64_t put = 0;
+  std::uint64_t credited = 0;
+  std::uint64_t arrived = 0;  // as the peer said when either left
+  std::string failure;
+};
+
+struct PutIncoming {
+  LinkSpec spec;
+  bool is_listened = false;
+  Mapping ring;
+  std::unique_ptr<PutMemory> memory;  // null until the sender asked
+  PutTarget credits_go;
+  std::vector<bool> here;  // by slot: arrived, and not released
+  // Messages, counted from the first.
+  std::uint64_t came = 0;
+  std::uint64_t released = 0;
+  std::uint64_t credited = 0;
+  std::optional<std::uint64_t> sent_in_all;  // the peer has said that it leaves
+  bool is_answered = false;                  // and we, that all has come
+  bool has_goodbye = false;                  // was said by us
+  bool has_heard = false;                    // the peer knows that we leave
+  std::string failure;
+
+  // A sender that sees all its slots taken must hear of every one that is free; one that has some
+  // left does well with fewer credits.
+  bool owes_credit(std::uint32_t slots) const {
+    if (released == credited || sent_in_all || !failure.empty()) return false;
+    return released - credited >= std::max(slots / 4, 1u) || came - credited >= slots;
+  }
+};
+
+}  // namespace catenary

@@ -1,0 +1,140 @@
+// What is special about libfabric: which provider is chosen, what is refused, and strangers.
+#include <gtest/gtest.h>
+
+#include "src/base/error.h"
+#include "src/transport/put_control.h"
+#include "tests/transport/attached_ranks.h"
+#include "transports/built_in.h"
+#include "transports/ofi/address.h"
+#include "transports/ofi/transport.h"
+
+namespace catenary::test {
+namespace {
+
+Config config_for(const std::string& provider) {
+  Config config;
+  config.socket_ifname = "=lo";
+  config.fi_provider = provider;
+  return config;
+}
+
+TransportContext context_for(const Config& config) {
+  TransportContext context;
+  context.config = &config;
+  context.key = random_test_key();
+  return context;
+}
+
+std::string refusal_of(const Config& config) {
+  try {
+    ofi::make_transport(context_for(config))->address();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidUsage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Ofi, the_best_provider_is_chosen_where_none_is_asked_for) {
+  const Config config = config_for("");
+  const auto address = ofi::parse_address(ofi::make_transport(context_for(config))->address());
+  ASSERT_TRUE(address);
+  EXPECT_EQ(address->provider, "tcp;ofi_rxm");
+}
+
+TEST(Ofi, the_first_part_of_a_providers_name_will_do) {
+  const Config config = config_for("udp");
+  const auto address = ofi::parse_address(ofi::make_transport(context_for(config))->address());
+  ASSERT_TRUE(address);
+  EXPECT_EQ(address->provider, "udp;ofi_rxd");
+}
+
+TEST(Ofi, a_provider_that_is_not_there_is_refused_and_others_are_named) {
+  const std::string refusal = refusal_of(config_for("efa"));
+  EXPECT_NE(refusal.find("FI_PROVIDER=efa"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("tcp;ofi_rxm"), std::string::npos) << refusal;
+}
+
+TEST(Ofi, an_interface_that_is_not_there_is_refused_where_libfabric_was_asked_for) {
+  Config config;
+  config.socket_ifname = "=no-such-interface";
+  EXPECT_EQ(refusal_of(config), "");  // TCP would do, if it could
+  EXPECT_TRUE(ofi::make_transport(context_for(config))->address().empty());
+  config.net = "OFI";
+  EXPECT_NE(refusal_of(config).find("no-such-interface"), std::string::npos);
+}
+
+TEST(Ofi, ranks_with_different_providers_do_not_reach_each_other) {
+  const Config tcp = config_for("tcp");
+  const Config udp = config_for("udp");
+  const auto one = ofi::make_transport(context_for(tcp));
+  const auto other = ofi::make_transport(context_for(udp));
+  EXPECT_TRUE(one->reaches(one->address()));
+  EXPECT_FALSE(one->reaches(other->address()));
+  EXPECT_FALSE(other->reaches(one->address()));
+}
+
+// Ranks of two communicators, who take each other for members of theirs.
+TEST(Ofi, who_holds_another_key_is_given_no_memory) {
+  const Config config = config_for("tcp");
+  TransportContext context = context_for(config);
+  context.nranks = 2;
+  const auto receiver = ofi::make_transport(context);
+  context.rank = 1;
+  context.key = random_test_key();
+  const auto sender = ofi::make_transport(context);
+  const std::vector<Bytes> addresses = {receiver->address(), sender->address()};
+  EXPECT_EQ(receiver->attach(addresses, Wait{}), std::vector<bool>(2, true));
+  EXPECT_EQ(sender->attach(addresses, Wait{}), std::vector<bool>(2, true));
+  const auto send = sender->connect({0, Channel::kCollective});
+  const auto recv = receiver->listen({1, Channel::kCollective});
+  send->try_acquire(8);
+  send->commit(8);
+  const Deadline end = Deadline::after_ms(300);
+  while (!end.passed()) {
+    sender->poll();
+    receiver->poll();
+  }
+  EXPECT_FALSE(receiver->has_come({1, Channel::kCollective}));
+  EXPECT_FALSE(send->try_flush());
+  EXPECT_TRUE(recv->try_peek().empty());
+}
+
+TEST(Ofi, a_control_message_says_who_speaks_to_whom_and_cannot_be_changed) {
+  const Key key = random_key();
+  ControlWords words;
+  words.from = 1;
+  words.to = 2;
+  words.first = 77;
+  const ControlMessage message = seal_control(key, words);
+  ASSERT_TRUE(open_control(key, message, 2, 3));
+  EXPECT_EQ(open_control(key, message, 2, 3)->first, 77u);
+  EXPECT_FALSE(open_control(key, message, 1, 3)) << "it was for another rank";
+  EXPECT_FALSE(open_control(key, message, 2, 1)) << "there is no such rank";
+  EXPECT_FALSE(open_control(random_key(), message, 2, 3)) << "it was sealed by a stranger";
+  for (std::size_t i = 0; i < message.size(); ++i) {
+    ControlMessage changed = message;
+    changed[i] ^= std::byte{1};
+    EXPECT_FALSE(open_control(key, changed, 2, 3)) << "byte " << i << " was changed";
+  }
+  EXPECT_FALSE(open_control(key, ControlMessage{}, 0, 1));
+}
+
+TEST(Net, chooses_one_network_and_refuses_what_there_is_not) {
+  const auto names_with = [](const char* net) {
+    Config config;
+    config.net = net;
+    std::string names;
+    for (const auto& each : built_in_transports(context_for(config))) {
+      names += std::string(each->name()) + " ";
+    }
+    return names;
+  };
+  EXPECT_EQ(names_with("Socket"), "loopback shm tcp ");
+  EXPECT_EQ(names_with("OFI"), "loopback shm ofi ");
+  EXPECT_EQ(names_with("AWS Libfabric"), "loopback shm ofi ");
+  EXPECT_THROW(names_with("IB"), Error);
+}
+
+}  // namespace
+}  // namespace catenary::test
