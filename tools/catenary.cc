@@ -12,6 +12,7 @@ constexpr Verb kVerbs[] = {
     {"draw", "a space-time picture of a schedule, as SVG", run_draw},
     {"export", "a schedule as a trace for Chrome or as a file for MSCCL", run_export},
     {"list", "the algorithms of each collective", run_list},
+    {"networks", "the ways from rank to rank, and which of them work here", run_networks},
     {"tune", "measures this machine, so that the best algorithms are chosen", run_tune},
     {"verify", "proves algorithms for many numbers of ranks", run_verify},
 };

@@ -49,7 +49,9 @@ constexpr BuiltIn kBuiltIns[] = {
     {loopback::kName, loopback::make_transport, [](const Config&) { return true; }},
     {shm::kName, shm::make_transport, [](const Config& config) { return config.shm_disable == 0; }},
     {ofi::kName, ofi::make_transport,
-     [](const Config& config) { return ofi::is_built() || net_of(config) == ofi::kName; }},
+     [](const Config& config) {
+       return ofi::absence() == nullptr || net_of(config) == ofi::kName;
+     }},
     {tcp::kName, tcp::make_transport, [](const Config&) { return true; }},
 };
 
@@ -96,6 +98,25 @@ Transports built_in_transports(const TransportContext& context) {
     if (is_allowed && entry.viable(*context.config)) transports.push_back(entry.make(context));
   }
   return transports;
+}
+
+std::string describe_transports(const Config& config) {
+  TransportContext context;
+  context.config = &config;
+  std::string text;
+  for (const BuiltIn& entry : kBuiltIns) {
+    std::string state = "switched off";
+    if (entry.name == ofi::kName && ofi::absence() != nullptr) {
+      state = ofi::absence();
+    } else if (entry.viable(config)) {
+      const std::unique_ptr<Transport> transport = entry.make(context);
+      state = transport->address().empty() ? "not here" : "works here";
+      const std::string about = transport->about();
+      if (!about.empty()) state += ": " + about;
+    }
+    text += format("%-9s %s\n", std::string(entry.name).c_str(), state.c_str());
+  }
+  return text;
 }
 
 }  // namespace catenary

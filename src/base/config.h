@@ -26,6 +26,7 @@ struct Config {
   std::string socket_family = "";     // NCCL_SOCKET_FAMILY
   std::string secret_file = "";       // CATENARY_SECRET_FILE
   std::int64_t init_timeout_s = 120;  // CATENARY_INIT_TIMEOUT
+  std::int64_t peer_timeout_s = 3;    // CATENARY_PEER_TIMEOUT
   // Communicators.
   std::int64_t comm_blocking = -1;  // NCCL_COMM_BLOCKING
   std::int64_t stall_report_s = 5;  // CATENARY_STALL_TIMEOUT

@@ -49,7 +49,7 @@ class Approach {
              connection.error_number == ECONNREFUSED && !rendezvous_.fixed_address);
         return std::nullopt;
       }
-      notice_lost_peers(connection.fd.get());
+      notice_lost_peers(connection.fd.get(), config_.peer_timeout_s);
       const Key session_key = prove_both(connection.fd.get(), rendezvous_.secret, Side::kInitiator,
                                          kControlPurpose, wait);
       return ControlChannel(std::move(connection.fd), session_key, Side::kInitiator);

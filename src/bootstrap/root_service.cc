@@ -12,6 +12,7 @@
 #include <csignal>
 #include <thread>
 
+#include "src/base/config.h"
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/scope_exit.h"
@@ -221,7 +222,7 @@ void RootService::welcome_stranger(Desk& desk, UnsharedFd fd) {
   if (const auto& strangers = desk.line(Standing::kStranger); strangers.size() >= kMostStrangers) {
     drop(strangers.front());
   }
-  notice_lost_peers(fd.get());
+  notice_lost_peers(fd.get(), Config::process().peer_timeout_s);
   const std::uint64_t token = next_token_++;
   auto guest = std::make_unique<Guest>();
   guest->desk = &desk;

@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "src/base/error.h"
@@ -13,6 +14,7 @@ namespace catenary {
 namespace {
 
 constexpr int kBacklog = 4096;
+constexpr int kMostProbes = 100;  // the kernel takes 127
 
 void set_option(int fd, int level, int option, int value) noexcept {
   // Only fails for options that the system lacks; then its own defaults must do.
@@ -85,13 +87,14 @@ UnsharedFd accept_next(int listener) {
       [&] { return ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); });
 }
 
-void notice_lost_peers(int fd) noexcept {
+void notice_lost_peers(int fd, std::int64_t patience_s) noexcept {
+  const int seconds = static_cast<int>(patience_s);
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 3000);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, seconds / kMostProbes));
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, std::min(seconds, kMostProbes));
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, seconds * 1000);
 }
 
 }  // namespace catenary

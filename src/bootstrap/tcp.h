@@ -25,8 +25,8 @@ Connection connect_once(const SocketAddress& address, const Wait& wait);
 UnsharedFd accept_next(int listener);
 
 // Small frames go out at once, and a peer that vanishes without a word (power, cable) breaks the
-// connection within about 4 s, whether it is idle or has bytes on the way: each needs its own
-// option.
-void notice_lost_peers(int fd) noexcept;
+// connection a second after `patience_s`, whether it is idle or has bytes on the way: each needs
+// its own option.
+void notice_lost_peers(int fd, std::int64_t patience_s) noexcept;
 
 }  // namespace catenary

@@ -107,6 +107,7 @@ class FaultyTransport final : public Transport {
 
   std::string_view name() const override { return inside_->name(); }
   Bytes address() override { return inside_->address(); }
+  std::string about() const override { return inside_->about(); }
   bool reaches(ByteView peer_address) const override { return inside_->reaches(peer_address); }
   bool shares_memory() const override { return inside_->shares_memory(); }
   std::vector<bool> attach(std::span<const Bytes> addresses, const Wait& wait) override {

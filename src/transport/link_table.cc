@@ -121,13 +121,26 @@ bool LinkTable::agreed(const std::vector<AddressBook>& proven, int a, int b,
   return proves(a, b) && proves(b, a);
 }
 
-bool LinkTable::joins_all(const std::vector<AddressBook>& proven) const {
-  for (int a = 0; a < nranks_; ++a) {
-    for (int b = a; b < nranks_; ++b) {
-      const AddressBook& book = proven[index(a)];
-      const bool joined = std::ranges::any_of(
-          book, [&](const auto& row) { return agreed(proven, a, b, row.first); });
-      if (!joined) return false;
+bool LinkTable::joins_all(const std::vector<AddressBook>& proven) {
+  // By transport and rank, so that many ranks cost little.
+  std::map<std::string_view, std::vector<const Bytes*>> rows;
+  for (std::size_t peer = 0; peer < proven.size(); ++peer) {
+    for (const auto& [name, row] : proven[peer]) {
+      if (row.size() != proven.size()) continue;
+      rows.try_emplace(name, proven.size()).first->second[peer] = &row;
+    }
+  }
+  const auto is_joined = [&rows](std::size_t a, std::size_t b) {
+    return std::ranges::any_of(rows, [a, b](const auto& entry) {
+      const Bytes* const of_a = entry.second[a];
+      const Bytes* const of_b = entry.second[b];
+      return of_a != nullptr && of_b != nullptr && (*of_a)[b] != std::byte{0} &&
+             (*of_b)[a] != std::byte{0};
+    });
+  };
+  for (std::size_t a = 0; a < proven.size(); ++a) {
+    for (std::size_t b = a; b < proven.size(); ++b) {
+      if (!is_joined(a, b)) return false;
     }
   }
   return true;

@@ -49,7 +49,7 @@ class LinkTable {
   void attach(std::span<const std::unique_ptr<Transport>> round, Membership& membership,
               const Wait& wait, std::vector<AddressBook>& proven);
   bool agreed(const std::vector<AddressBook>& proven, int a, int b, std::string_view name) const;
-  bool joins_all(const std::vector<AddressBook>& proven) const;
+  static bool joins_all(const std::vector<AddressBook>& proven);
   void choose(const std::vector<AddressBook>& proven);
 
   const int rank_;

@@ -31,6 +31,7 @@ class TracedTransport final : public Transport {
   std::vector<LinkCounts> counts() const;
 
   std::string_view name() const override { return inside_->name(); }
+  std::string about() const override { return inside_->about(); }
   Bytes address() override { return inside_->address(); }
   bool reaches(ByteView peer_address) const override { return inside_->reaches(peer_address); }
   bool shares_memory() const override { return inside_->shares_memory(); }

@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -104,6 +105,8 @@ class Transport {
   // The first call opens what they are to reach, which a network that nobody needs is spared; the
   // others give the same.
   virtual Bytes address() = 0;
+  // After address(): what was chosen, or why there is none, in words for people; may be empty.
+  virtual std::string about() const { return {}; }
   // Whether a peer with that address could be reached. Symmetric; looks at the addresses only.
   virtual bool reaches(ByteView peer_address) const = 0;
   // Called once by every rank, with the addresses of all ranks in order: proves by really attaching

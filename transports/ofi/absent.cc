@@ -4,11 +4,12 @@
 
 namespace catenary::ofi {
 
-bool is_built() noexcept { return false; }
+const char* absence() noexcept {
+  return "this Catenary was built without libfabric; install libfabric-dev and build again";
+}
 
 std::unique_ptr<Transport> make_transport(const TransportContext&) {
-  throw_error(ErrorCode::kInvalidUsage,
-              "this Catenary was built without libfabric; install libfabric-dev and build again");
+  throw_error(ErrorCode::kInvalidUsage, "%s", absence());
 }
 
 std::unique_ptr<Transport> make_decorated_transport(const TransportContext& context,

@@ -18,6 +18,7 @@ class OfiTransport final : public Transport {
     if (!is_opened_) open();
     return address_;
   }
+  std::string about() const override { return about_; }
   bool reaches(ByteView peer_address) const override {
     return ofi::reaches(address_, peer_address);
   }
@@ -47,6 +48,7 @@ class OfiTransport final : public Transport {
       open_endpoint();
     } catch (const Error& error) {
       if (!config.net.empty() || !config.fi_provider.empty()) throw;
+      about_ = error.what();
       log_info(Subsystem::kNet, -1,
                format("Rank %d has no libfabric: %s", context_.rank, error.what()));
     }
@@ -61,12 +63,14 @@ class OfiTransport final : public Transport {
     address.machine = machine_for(provider.name);
     address.name = port_->name();
     address_ = make_address(address);
-    log_info(Subsystem::kNet, -1, format("Rank %d: %s", context_.rank, provider.reason.c_str()));
+    about_ = provider.reason;
+    log_info(Subsystem::kNet, -1, format("Rank %d: %s", context_.rank, about_.c_str()));
   }
 
   const TransportContext context_;
   const PortDecorator decorate_;
   bool is_opened_ = false;
+  std::string about_;
   Bytes address_;                  // empty without a network
   std::unique_ptr<OfiPort> port_;  // until attach()
   std::unique_ptr<PutHub> hub_;    // from attach() on
@@ -74,7 +78,7 @@ class OfiTransport final : public Transport {
 
 }  // namespace
 
-bool is_built() noexcept { return true; }
+const char* absence() noexcept { return nullptr; }
 
 std::unique_ptr<Transport> make_transport(const TransportContext& context) {
   return make_decorated_transport(context, [](std::unique_ptr<PutPort> port) { return port; });

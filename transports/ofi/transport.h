@@ -16,9 +16,9 @@ namespace catenary::ofi {
 
 inline constexpr std::string_view kName = "ofi";
 
-// Whether this library was built with libfabric's headers.
-bool is_built() noexcept;
-// Throws kInvalidUsage if it was not.
+// Why this library was built without, or null.
+const char* absence() noexcept;
+// Throws kInvalidUsage if it was built without.
 std::unique_ptr<Transport> make_transport(const TransportContext& context);
 // With something around its port, such as faults.
 using PortDecorator = std::function<std::unique_ptr<PutPort>(std::unique_ptr<PutPort>)>;

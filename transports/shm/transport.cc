@@ -17,12 +17,14 @@ class ShmTransport final : public Transport {
     try {
       open();
     } catch (const Error& error) {
+      absence_ = error.what();
       log_absence(error);
     }
   }
 
   std::string_view name() const override { return kName; }
   Bytes address() override { return address_; }
+  std::string about() const override { return absence_; }
   bool reaches(ByteView peer_address) const override {
     return shm::reaches(address_, peer_address);
   }
@@ -96,6 +98,7 @@ class ShmTransport final : public Transport {
   const TransportContext context_;
   UniqueFd door_;  // until attach()
   Bytes address_;
+  std::string absence_;             // why it is empty
   std::vector<HeapAddress> heaps_;  // by rank
   std::optional<ArenaSeat> seat_;   // from a successful attach() on
 };

@@ -17,6 +17,7 @@ class TcpTransport final : public Transport {
     if (!is_opened_) open();
     return address_;
   }
+  std::string about() const override { return about_; }
   bool reaches(ByteView peer_address) const override {
     return tcp::reaches(address_, peer_address);
   }
@@ -43,16 +44,19 @@ class TcpTransport final : public Transport {
     try {
       listener_ = open_listener(*context_.config);
       address_ = make_address(listener_.address);
+      about_ = "at " + listener_.address.text();
     } catch (const Error& error) {
       if (!context_.config->net.empty()) throw;  // it was asked for
       // A rank without an address is reached by nobody.
+      about_ = error.what();
       log_info(Subsystem::kNet, -1, format("Rank %d has no TCP: %s", context_.rank, error.what()));
     }
   }
 
   const TransportContext context_;
   bool is_opened_ = false;
-  Bytes address_;                   // empty without a network
+  Bytes address_;  // empty without a network
+  std::string about_;
   SocketListener listener_;         // its socket until attach()
   std::unique_ptr<SocketHub> hub_;  // from attach() on
 };
