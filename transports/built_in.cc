@@ -48,10 +48,9 @@ struct BuiltIn {
 constexpr BuiltIn kBuiltIns[] = {
     {loopback::kName, loopback::make_transport, [](const Config&) { return true; }},
     {shm::kName, shm::make_transport, [](const Config& config) { return config.shm_disable == 0; }},
+    // Only where it is asked for, as docs/efa.md explains.
     {ofi::kName, ofi::make_transport,
-     [](const Config& config) {
-       return ofi::absence() == nullptr || net_of(config) == ofi::kName;
-     }},
+     [](const Config& config) { return net_of(config) == ofi::kName; }},
     {tcp::kName, tcp::make_transport, [](const Config&) { return true; }},
 };
 
@@ -108,6 +107,8 @@ std::string describe_transports(const Config& config) {
     std::string state = "switched off";
     if (entry.name == ofi::kName && ofi::absence() != nullptr) {
       state = ofi::absence();
+    } else if (entry.name == ofi::kName && !entry.viable(config)) {
+      state = "not asked for: NCCL_NET=OFI";
     } else if (entry.viable(config)) {
       const std::unique_ptr<Transport> transport = entry.make(context);
       state = transport->address().empty() ? "not here" : "works here";

@@ -91,11 +91,12 @@ std::vector<Variable> variables_below() {
       text(
           "NCCL_NET", &Config::net,
           "Between machines, this network and no other: OFI (libfabric; also \"AWS Libfabric\") or "
-          "Socket (plain TCP). It is an error if it cannot be had. Empty: libfabric where it "
-          "works, else TCP."),
+          "Socket (plain TCP). It is an error if it cannot be had. Empty: Socket; docs/efa.md "
+          "says why."),
       text("FI_PROVIDER", &Config::fi_provider,
-           "libfabric's provider, by its name (libfabric reads this, too); an error if it is not "
-           "there. Empty: efa, verbs;ofi_rxm or tcp;ofi_rxm, the first that works."),
+           "With NCCL_NET=OFI, libfabric's provider, by its name (libfabric reads this, too); an "
+           "error if it is not there. Empty: efa, verbs;ofi_rxm or tcp;ofi_rxm, the first that "
+           "works."),
       number("NCCL_SHM_DISABLE", &Config::shm_disable, 0, 1,
              "1: no shared memory between processes."),
       number("CATENARY_SLOT_BYTES", &Config::slot_bytes, 64, 1 << 26,

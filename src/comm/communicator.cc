@@ -297,11 +297,12 @@ std::optional<Error> Communicator::look_back() {
   return std::nullopt;
 }
 
-// Peers that neither leave nor use the communicator do not answer, and need not: all that a kernel
-// or a card holds arrives in any case.
+// Peers that neither leave nor use the communicator do not answer, and are not waited for for long.
 void Communicator::drain() {
   const auto drained = [this] {
-    if (!joined() || failed_.load(std::memory_order_acquire) || is_forked()) return true;
+    const bool is_over = !joined() || failed_.load(std::memory_order_acquire) ||
+                         left_.load(std::memory_order_acquire) || is_forked();
+    if (is_over) return true;
     const auto look = [this] {
       bool done = true;
       for (Transport* transport : polled_) {

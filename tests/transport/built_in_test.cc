@@ -5,6 +5,7 @@
 #include <string>
 
 #include "src/base/error.h"
+#include "transports/ofi/transport.h"
 
 namespace catenary {
 namespace {
@@ -19,9 +20,7 @@ std::string names_with(const Config& config) {
   return names;
 }
 
-TEST(BuiltIn, all_are_listed_best_first) {
-  EXPECT_EQ(names_with(Config()), "loopback shm ofi tcp ");
-}
+TEST(BuiltIn, all_are_listed_best_first) { EXPECT_EQ(names_with(Config()), "loopback shm tcp "); }
 
 TEST(BuiltIn, the_configuration_chooses_and_our_order_stays) {
   Config config;
@@ -34,7 +33,21 @@ TEST(BuiltIn, the_configuration_chooses_and_our_order_stays) {
 TEST(BuiltIn, shared_memory_can_be_disabled) {
   Config config;
   config.shm_disable = 1;
-  EXPECT_EQ(names_with(config), "loopback ofi tcp ");
+  EXPECT_EQ(names_with(config), "loopback tcp ");
+}
+
+TEST(BuiltIn, one_network_takes_the_place_of_the_other) {
+  Config config;
+  config.net = "OFI";
+  if (ofi::absence() == nullptr) {
+    EXPECT_EQ(names_with(config), "loopback shm ofi ");
+  } else {
+    EXPECT_THROW(names_with(config), Error);
+  }
+  config.net = "Socket";
+  EXPECT_EQ(names_with(config), "loopback shm tcp ");
+  config.net = "carrier_pigeon";
+  EXPECT_THROW(names_with(config), Error);
 }
 
 TEST(BuiltIn, an_unknown_name_is_an_error_that_names_the_known_ones) {

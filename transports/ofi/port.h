@@ -56,6 +56,10 @@ class OfiPort final : public PutPort {
   void tell_failure(const Operation& operation, const std::string& why, PortListener& listener);
 
   Info info_;
+  // What the endpoint's operations use, and so outlives it.
+  Mapping control_;  // a message for each operation and receive
+  std::vector<Operation> receives_;
+  std::vector<Operation> operations_;
   // Closed from the last to the first.
   Owned<fid_fabric> fabric_;
   Owned<fid_domain> domain_;
@@ -66,9 +70,6 @@ class OfiPort final : public PutPort {
 
   Bytes name_;
   std::vector<fi_addr_t> peers_;  // by rank
-  Mapping control_;               // a message for each operation and receive
-  std::vector<Operation> receives_;
-  std::vector<Operation> operations_;
   std::vector<Operation*> free_;
   struct Failure {
     Operation* operation;
