@@ -35,6 +35,15 @@ void Watch::remove(CatenaryWork& work) {
   works_.erase(work.watched_);
 }
 
+std::vector<c10::intrusive_ptr<CatenaryWork>> Watch::works_of(const Communicator& communicator) {
+  std::vector<c10::intrusive_ptr<CatenaryWork>> found;
+  const std::lock_guard lock(mutex_);
+  for (const c10::intrusive_ptr<CatenaryWork>& work : works_) {
+    if (work->communicator() == &communicator) found.push_back(work);
+  }
+  return found;
+}
+
 void Watch::serve() {
   for (;;) {
     {
@@ -56,7 +65,7 @@ void Watch::look_through() {
   }
   const auto time = std::chrono::steady_clock::now();
   for (const c10::intrusive_ptr<CatenaryWork>& work : now) {
-    if (work->done()) {
+    if (work->look()) {
       Settlers::of_process().settle(work);
     } else if (work->deadline() < time) {
       work->expire();
@@ -72,6 +81,7 @@ Settlers& Settlers::of_process() {
 }
 
 void Settlers::settle(c10::intrusive_ptr<CatenaryWork> work) {
+  if (!work->hand_over()) return;
   const std::lock_guard lock(mutex_);
   ready_.push_back(std::move(work));
   if (idle_ >= ready_.size()) {

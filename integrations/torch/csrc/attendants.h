@@ -12,6 +12,7 @@
 #include <deque>
 #include <list>
 #include <mutex>
+#include <vector>
 
 #include "work.h"
 
@@ -22,6 +23,8 @@ class Watch {
   static Watch& of_process();
   void add(const c10::intrusive_ptr<CatenaryWork>& work);
   void remove(CatenaryWork& work);
+  // What is not settled of a communicator's.
+  std::vector<c10::intrusive_ptr<CatenaryWork>> works_of(const Communicator& communicator);
 
  private:
   void serve();

@@ -5,10 +5,28 @@
 #include <algorithm>
 #include <cstring>
 
+#include "attendants.h"
 #include "memory.h"
 #include "rendezvous.h"
 
 namespace catenary_torch {
+namespace {
+
+// The library counts ranks within the group.
+std::string who_is_who(const std::vector<std::uint64_t>& global_ranks) {
+  constexpr std::size_t kMost = 32;
+  bool same = true;
+  std::string text;
+  for (std::size_t i = 0; i < global_ranks.size(); ++i) {
+    same = same && global_ranks[i] == i;
+    if (i < kMost) text += (i == 0 ? "" : ", ") + std::to_string(global_ranks[i]);
+  }
+  if (same) return "";
+  if (global_ranks.size() > kMost) text += ", ...";
+  return " (ranks from 0 on of this group are ranks " + text + " of all)";
+}
+
+}  // namespace
 
 CatenaryBackend::CatenaryBackend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
                                  c10::intrusive_ptr<Options> options)
@@ -17,21 +35,26 @@ CatenaryBackend::CatenaryBackend(c10::intrusive_ptr<c10d::Store> store, int rank
   const std::string name =
       options_->group_name.empty() ? kBackendName : "process group " + options_->group_name;
   const Ids ids = meet(*store_, rank, size, options_->timeout);
-  communicator_ = std::make_shared<Communicator>(ids.collectives, rank, size, name);
+  const std::string remark = who_is_who(options_->global_ranks_in_group);
+  communicator_ = std::make_shared<Communicator>(ids.collectives, rank, size, name, remark);
   messages_ = std::make_shared<Messages>(
-      std::make_shared<Communicator>(ids.messages, rank, size, name + " (messages)"), rank, size);
+      std::make_shared<Communicator>(ids.messages, rank, size, name + " (messages)", remark), rank,
+      size);
   stream_ = std::make_shared<Stream>();
-  side_ = std::make_shared<Stream>();
 }
 
 CatenaryBackend::~CatenaryBackend() {
   if (!stream_->idle()) communicator_->abort("the process group was dropped");
+  settle_all(*communicator_);
+  settle_all(messages_->communicator());
   communicator_->close();
   messages_->close();
 }
 
 void CatenaryBackend::shutdown() {
   stream_->wait();
+  settle_all(*communicator_);
+  settle_all(messages_->communicator());
   communicator_->close();
   messages_->close();
 }
@@ -42,7 +65,8 @@ void CatenaryBackend::abort() {
 }
 
 c10d::ErrorType CatenaryBackend::getError() {
-  return communicator_->failure() ? c10d::ErrorType::COMM_ERROR : c10d::ErrorType::SUCCESS;
+  const bool failed = communicator_->failure() || messages_->communicator().failure();
+  return failed ? c10d::ErrorType::COMM_ERROR : c10d::ErrorType::SUCCESS;
 }
 
 std::shared_ptr<c10::Allocator> CatenaryBackend::getMemAllocator() { return shared_memory(); }
@@ -65,17 +89,20 @@ c10::intrusive_ptr<c10d::Backend> CatenaryBackend::split(
 }
 
 void CatenaryBackend::startCoalescing() {
-  coalescing_ = true;
+  const std::lock_guard lock(mutex_);
+  coalescing_ = std::this_thread::get_id();
   coalesced_.clear();
 }
 
 CatenaryBackend::WorkPtr CatenaryBackend::endCoalescing() {
-  coalescing_ = false;
+  const std::lock_guard lock(mutex_);
+  coalescing_ = {};
   return c10::make_intrusive<CombinedWork>(getRank(), std::move(coalesced_));
 }
 
 CatenaryBackend::WorkPtr CatenaryBackend::noted(const c10::intrusive_ptr<Work>& work) {
-  if (coalescing_) coalesced_.push_back(work);
+  const std::lock_guard lock(mutex_);
+  if (coalescing_ == std::this_thread::get_id()) coalesced_.push_back(work);
   return work;
 }
 
@@ -91,53 +118,67 @@ Operation CatenaryBackend::operation(c10d::OpType type, const char* title,
 
 c10::intrusive_ptr<CatenaryWork> CatenaryBackend::run(Operation operation, const char* call,
                                                       const Issue& issue) {
-  const bool copies_out = static_cast<bool>(operation.copy_out);
   auto work = c10::make_intrusive<CatenaryWork>(getRank(), ++sequence_, std::move(operation),
                                                 communicator_);
-  communicator_->require(issue(communicator_->get(), stream_->get()), call);
-  work->started(*stream_, side_);
-  if (copies_out) copying_out_.emplace_back(work);
+  {
+    const std::lock_guard lock(mutex_);
+    look_at_recent();
+    communicator_->throw_if_failed();
+    work->copy_in(*stream_);
+    communicator_->require(issue(communicator_->get(), stream_->get()), call);
+    work->copy_out(*stream_);
+    work->started(*stream_);
+    recent_.emplace_back(work);
+  }
   noted(work);
   return work;
 }
 
-void CatenaryBackend::settle_copies(bool copies) {
-  if (!copies || copying_out_.empty()) return;
-  for (const c10::weak_intrusive_ptr<CatenaryWork>& each : copying_out_) {
+void CatenaryBackend::look_at_recent() {
+  std::erase_if(recent_, [](const c10::weak_intrusive_ptr<CatenaryWork>& each) {
     const c10::intrusive_ptr<CatenaryWork> work = each.lock();
-    if (!work || work->isCompleted()) continue;
-    stream_->wait();
-    work->settle();
+    return !work || work->look();
+  });
+}
+
+void CatenaryBackend::settle_all(const Communicator& communicator) {
+  for (const c10::intrusive_ptr<CatenaryWork>& work : Watch::of_process().works_of(communicator)) {
+    if (work->look()) work->settle();
   }
-  copying_out_.clear();
 }
 
-at::Tensor CatenaryBackend::input(const at::Tensor& tensor, Operation& operation) {
+at::Tensor CatenaryBackend::place(const at::Tensor& tensor, Operation& operation, Type type) {
   TORCH_CHECK(tensor.layout() == at::kStrided, "backend catenary: ", operation.title,
               " takes dense tensors only");
   TORCH_CHECK(tensor.is_cpu(), "backend catenary: No backend type associated with device type ",
               tensor.device().type(), "; it takes CPU tensors only");
-  settle_copies(!is_plain(tensor));
-  const at::Tensor plain = plain_copy(tensor);
-  operation.kept.push_back(plain);
+  at::Tensor place = plain_place(tensor, type.value_or(tensor.scalar_type()));
+  operation.kept.push_back(place);
+  return place;
+}
+
+at::Tensor CatenaryBackend::input(const at::Tensor& tensor, Operation& operation, Type type) {
+  at::Tensor plain = place(tensor, operation, type);
+  if (!plain.is_same(tensor)) {
+    operation.copies_in.emplace_back([plain, tensor] { write(plain, tensor); });
+  }
   return plain;
 }
 
-at::Tensor CatenaryBackend::output(const at::Tensor& tensor, Operation& operation) {
-  TORCH_CHECK(tensor.layout() == at::kStrided, "backend catenary: ", operation.title,
-              " takes dense tensors only");
-  TORCH_CHECK(tensor.is_cpu(), "backend catenary: No backend type associated with device type ",
-              tensor.device().type(), "; it takes CPU tensors only");
-  settle_copies(!is_plain(tensor));
-  const at::Tensor plain = plain_place(tensor);
-  operation.kept.push_back(tensor);
-  if (!plain.is_same(tensor)) copy_later(plain, tensor, operation);
+at::Tensor CatenaryBackend::output(const at::Tensor& tensor, Operation& operation, Type type) {
+  at::Tensor plain = place(tensor, operation, type);
+  if (!plain.is_same(tensor)) {
+    operation.copies_out.emplace_back([plain, tensor] { write(tensor, plain); });
+  }
   return plain;
 }
 
-at::Tensor CatenaryBackend::in_place(const at::Tensor& tensor, Operation& operation) {
-  const at::Tensor plain = output(tensor, operation);
-  if (!plain.is_same(tensor)) plain.copy_(tensor);
+at::Tensor CatenaryBackend::in_place(const at::Tensor& tensor, Operation& operation, Type type,
+                                     bool has_result) {
+  at::Tensor plain = input(tensor, operation, type);
+  if (has_result && !plain.is_same(tensor)) {
+    operation.copies_out.emplace_back([plain, tensor] { write(tensor, plain); });
+  }
   return plain;
 }
 
@@ -174,6 +215,7 @@ CatenaryBackend::WorkPtr CatenaryBackend::send(Tensors& tensors, int to, int tag
   made.inputs = tensors;
   made.outputs = tensors;
   const at::Tensor plain = input(tensors[0], made);
+  copy_in_now(made);
   return noted(messages_->send(plain, to, tag, ++sequence_, std::move(made)));
 }
 
@@ -190,6 +232,8 @@ CatenaryBackend::WorkPtr CatenaryBackend::recv(Tensors& tensors, int from, int t
 
 CatenaryBackend::WorkPtr CatenaryBackend::recvAnysource(Tensors& tensors, int tag) {
   TORCH_CHECK(tensors.size() == 1, "backend catenary: recv takes one tensor");
+  TORCH_CHECK(getSize() > 1,
+              "backend catenary: a rank alone in its group has nobody to receive from");
   Operation made =
       operation(c10d::OpType::RECVANYSOURCE, "catenary:recvAnySource", c10d::kUnsetTimeout);
   made.inputs = tensors;

@@ -17,7 +17,10 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
@@ -104,18 +107,20 @@ class CatenaryBackend final : public c10d::Backend {
   c10::intrusive_ptr<CatenaryWork> run(Operation operation, const char* call, const Issue& issue);
   WorkPtr noted(const c10::intrusive_ptr<Work>& work);
   Operation operation(c10d::OpType type, const char* title, Milliseconds timeout) const;
-  // Waits for operations that have still to copy out what this one may copy in.
-  void settle_copies(bool copies);
-  // The tensor in memory that the library can use; results come back when it is done.
-  at::Tensor in_place(const at::Tensor& tensor, Operation& operation);
-  at::Tensor input(const at::Tensor& tensor, Operation& operation);
-  at::Tensor output(const at::Tensor& tensor, Operation& operation);
+  // Whoever waits for what is done by now shall hear that it went well, whatever comes.
+  void look_at_recent();
+  void settle_all(const Communicator& communicator);
+  // Memory that the library can use, of the tensor's type or another: the tensor itself, or a place
+  // that the operation copies it to, and its results from. Complex numbers stay complex.
+  using Type = std::optional<at::ScalarType>;
+  at::Tensor place(const at::Tensor& tensor, Operation& operation, Type type);
+  at::Tensor in_place(const at::Tensor& tensor, Operation& operation, Type type, bool has_result);
+  at::Tensor input(const at::Tensor& tensor, Operation& operation, Type type = std::nullopt);
+  at::Tensor output(const at::Tensor& tensor, Operation& operation, Type type = std::nullopt);
   Tensors list(const Tensors& tensors, bool is_output, Operation& operation);
   void check_root(std::int64_t root, const char* name) const;
 
   WorkPtr reduce_many(Tensors tensors, int root, const c10d::ReduceOp& op, Operation operation);
-  WorkPtr fold_all(const at::Tensor& tensor, int root, const c10d::ReduceOp& op,
-                   Operation operation);
   WorkPtr scatter_many(const Tensors& outputs, const Tensors& inputs, const c10d::ReduceOp& op,
                        Operation operation);
   WorkPtr gather_many(const Tensors& outputs, const Tensors& inputs, Operation operation);
@@ -124,13 +129,13 @@ class CatenaryBackend final : public c10d::Backend {
   const c10::intrusive_ptr<Options> options_;
   std::shared_ptr<Communicator> communicator_;
   std::shared_ptr<Stream> stream_;
-  std::shared_ptr<Stream> side_;  // where others wait for what is on stream_
   std::shared_ptr<Messages> messages_;
-  std::uint64_t sequence_ = 0;
+  std::atomic<std::uint64_t> sequence_{0};
   std::uint64_t monitored_barriers_ = 0;
-  std::vector<c10::weak_intrusive_ptr<CatenaryWork>> copying_out_;  // the Watch keeps them
-  bool coalescing_ = false;
-  std::vector<WorkPtr> coalesced_;
+  std::mutex mutex_;  // callbacks call from threads of their own
+  std::vector<c10::weak_intrusive_ptr<CatenaryWork>> recent_;  // guarded by mutex_
+  std::thread::id coalescing_;                                 // guarded by mutex_
+  std::vector<WorkPtr> coalesced_;                             // guarded by mutex_
 };
 
 }  // namespace catenary_torch

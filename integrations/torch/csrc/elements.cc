@@ -110,6 +110,8 @@ ScopedOp::ScopedOp(const Reduced& how, const ReduceOp& op, Communicator& communi
   const at::Tensor given = factor->tensor_factor.defined()
                                ? factor->tensor_factor
                                : at::scalar_tensor(factor->double_factor, at::kDouble);
+  TORCH_CHECK(!given.is_complex() && given.numel() == 1,
+              "backend catenary: ReduceOp.PREMUL_SUM takes one factor, which is not complex");
   at::Tensor scalar = given.to(at::kCPU, how.computed_as).contiguous();
   ncclComm_t comm = communicator.get();
   communicator.require(

@@ -74,8 +74,33 @@ Event::~Event() {
   stock.events.push_back(event_);
 }
 
-Communicator::Communicator(const ncclUniqueId& id, int rank, int size, const std::string& name)
-    : name_(name) {
+void call_after(const Event& event, std::function<void()> then) {
+  // Streams that nobody uses; each serves one event at a time. Kept for ever.
+  struct Sides {
+    std::mutex mutex;
+    std::vector<std::shared_ptr<Stream>> free;
+  };
+  static auto* sides = new Sides;
+  std::shared_ptr<Stream> side;
+  {
+    const std::lock_guard lock(sides->mutex);
+    if (!sides->free.empty()) {
+      side = std::move(sides->free.back());
+      sides->free.pop_back();
+    }
+  }
+  if (!side) side = std::make_shared<Stream>();
+  require(catStreamWaitEvent(side->get(), event.get(), 0), "catStreamWaitEvent");
+  side->call([side, then = std::move(then)] {
+    then();
+    const std::lock_guard lock(sides->mutex);
+    sides->free.push_back(side);
+  });
+}
+
+Communicator::Communicator(const ncclUniqueId& id, int rank, int size, const std::string& name,
+                           const std::string& remark)
+    : name_(name), remark_(remark) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.commName = name_.c_str();
   ncclComm_t comm = nullptr;
@@ -89,13 +114,21 @@ Communicator::~Communicator() {
 
 void Communicator::require(ncclResult_t result, const char* call) {
   if (result == ncclSuccess) return;
-  if (std::exception_ptr failed = failure()) std::rethrow_exception(failed);
-  throw_backend_error(name_ + ": " + call + ": " + describe(result));
+  throw_if_failed();
+  throw_backend_error(name_ + ": " + call + ": " + describe(result) + remark_);
 }
 
 std::string Communicator::describe(ncclResult_t result) {
   const std::string words = ncclGetLastError(comm_.load());
   return words.empty() ? ncclGetErrorString(result) : words;
+}
+
+// To broadcast nothing is nothing to NCCL, but an error once the communicator has failed.
+bool Communicator::broken() const {
+  ncclComm_t comm = comm_.load();
+  std::byte none{};
+  return comm == nullptr ||
+         ncclBroadcast(&none, &none, 0, ncclUint8, 0, comm, nullptr) != ncclSuccess;
 }
 
 std::exception_ptr Communicator::failure() {
@@ -109,22 +142,33 @@ std::exception_ptr Communicator::failure() {
   if (failure_.empty()) {
     failure_ = comm == nullptr ? "the process group was shut down" : describe(state);
   }
-  return backend_error(name_ + ": " + failure_);
+  return backend_error(name_ + ": " + failure_ + remark_);
+}
+
+void Communicator::throw_if_failed() {
+  if (std::exception_ptr failed = failure()) std::rethrow_exception(failed);
 }
 
 void Communicator::abort(const std::string& why) {
   failure();
-  ncclComm_t comm = comm_.exchange(nullptr);
-  if (comm == nullptr) return;
+  ncclComm_t comm = nullptr;
   {
     const std::lock_guard lock(mutex_);
+    comm = comm_.load();
+    if (comm == nullptr) return;
     if (failure_.empty()) failure_ = why;
+    comm_.store(nullptr);
   }
   ncclCommAbort(comm);
 }
 
 void Communicator::close() {
-  if (ncclComm_t comm = comm_.exchange(nullptr)) ncclCommDestroy(comm);
+  ncclComm_t comm = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    comm = comm_.exchange(nullptr);
+  }
+  if (comm != nullptr) ncclCommDestroy(comm);
 }
 
 }  // namespace catenary_torch

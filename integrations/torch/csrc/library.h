@@ -59,11 +59,16 @@ class Event {
   catEvent_t event_ = nullptr;
 };
 
+// Calls `then` as Stream::call() does, when the event is done. Holds up no stream, nor what else is
+// to be called.
+void call_after(const Event& event, std::function<void()> then);
+
 // One rank of a communicator, until it is closed or aborted.
 class Communicator {
  public:
-  // Meets the other ranks at `id`.
-  Communicator(const ncclUniqueId& id, int rank, int size, const std::string& name);
+  // Meets the other ranks at `id`. Errors begin with `name` and end with `remark`.
+  Communicator(const ncclUniqueId& id, int rank, int size, const std::string& name,
+               const std::string& remark);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -73,8 +78,12 @@ class Communicator {
   // For calls that enqueue. Stale after an abort, which such calls answer with an error.
   ncclComm_t get() const { return comm_.load(); }
 
-  // What went wrong so far, or null.
+  // Whether it has failed or ended. Looks for no news, so that what is over by now went well if it
+  // has not, though a peer may have ended since.
+  bool broken() const;
+  // What went wrong so far, or null. Asks how the peers are.
   std::exception_ptr failure();
+  void throw_if_failed();
   // Ends what is under way; `why` is what failure() says from here on, if nothing failed before.
   void abort(const std::string& why);
   // Leaves. Waits for what is under way.
@@ -85,6 +94,7 @@ class Communicator {
 
   std::atomic<ncclComm_t> comm_{nullptr};
   const std::string name_;
+  const std::string remark_;
   std::mutex mutex_;
   std::string failure_;  // guarded by mutex_
 };

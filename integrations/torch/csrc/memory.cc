@@ -1,6 +1,7 @@
 #include "memory.h"
 
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/InferenceMode.h>
 
 #include <array>
 #include <bit>
@@ -9,7 +10,6 @@
 #include <vector>
 
 #include "library.h"
-#include "work.h"
 
 namespace catenary_torch {
 namespace {
@@ -141,24 +141,15 @@ bool is_plain(const at::Tensor& tensor) {
   return reinterpret_cast<std::uintptr_t>(tensor.data_ptr()) % tensor.element_size() == 0;
 }
 
-at::Tensor plain_copy(const at::Tensor& tensor) {
-  if (is_plain(tensor)) return tensor;
+at::Tensor plain_place(const at::Tensor& tensor, at::ScalarType type) {
+  if (tensor.scalar_type() == type && is_plain(tensor)) return tensor;
+  return empty_in_shared_memory(tensor.sizes(), type);
+}
+
+void write(const at::Tensor& to, const at::Tensor& from) {
   const at::NoGradGuard no_grad;
-  at::Tensor copy = empty_in_shared_memory(tensor.sizes(), tensor.scalar_type());
-  copy.copy_(tensor);
-  return copy;
-}
-
-at::Tensor plain_place(const at::Tensor& tensor) {
-  return is_plain(tensor) ? tensor : empty_in_shared_memory(tensor.sizes(), tensor.scalar_type());
-}
-
-void copy_later(const at::Tensor& from, const at::Tensor& to, Operation& operation) {
-  operation.copy_out = [before = std::move(operation.copy_out), from, to] {
-    if (before) before();
-    const at::NoGradGuard no_grad;
-    to.copy_(from);
-  };
+  const c10::InferenceMode mode(to.is_inference());
+  to.copy_(from);
 }
 
 }  // namespace catenary_torch

@@ -30,13 +30,10 @@ void allocate_large_in_shared_memory(bool on);
 // and aligned.
 bool is_plain(const at::Tensor& tensor);
 
-// The tensor itself if it is plain, or else a copy of its elements in plain memory.
-at::Tensor plain_copy(const at::Tensor& tensor);
-// The tensor itself if it is plain, or else plain memory for as many elements.
-at::Tensor plain_place(const at::Tensor& tensor);
+// The tensor itself if it is plain and of this type, or else plain memory for as many elements.
+at::Tensor plain_place(const at::Tensor& tensor, at::ScalarType type);
 
-struct Operation;
-// Has the operation copy `from` to `to`, after what it copies already, once it is done.
-void copy_later(const at::Tensor& from, const at::Tensor& to, Operation& operation);
+// to.copy_(from) on any thread: without gradients, also if `to` was made in inference mode.
+void write(const at::Tensor& to, const at::Tensor& from);
 
 }  // namespace catenary_torch

@@ -37,18 +37,18 @@ void Messages::close() {
 
 c10::intrusive_ptr<c10d::Work> Messages::send(const at::Tensor& tensor, int to, int tag,
                                               std::uint64_t sequence, Operation operation) {
+  communicator_->throw_if_failed();
   const auto bytes = static_cast<std::size_t>(tensor.nbytes());
   auto frame = std::make_shared<Frame>();
   frame->header = {tag, bytes};
   if (bytes <= kShortBytes && bytes != 0) std::memcpy(frame->content, tensor.data_ptr(), bytes);
-  operation.copy_out = [frame] {};  // alive until it is sent
+  operation.copies_out.emplace_back([frame] {});  // alive until it is sent
   auto work = c10::make_intrusive<SendWork>(rank_, sequence, std::move(operation), communicator_,
                                             shared_from_this(), to);
   const std::lock_guard lock(mutex_);
   Peer& receiver = peer(to);
   if (!receiver.send_stream) {
     receiver.send_stream = std::make_shared<Stream>();
-    receiver.send_side = std::make_shared<Stream>();
   }
   catStream_t stream = receiver.send_stream->get();
   communicator_->require(
@@ -58,13 +58,13 @@ c10::intrusive_ptr<c10d::Work> Messages::send(const at::Tensor& tensor, int to, 
         ncclSend(tensor.data_ptr(), bytes, ncclUint8, to, communicator_->get(), stream),
         "ncclSend");
   }
-  work->started(*receiver.send_stream, receiver.send_side);
+  work->started(*receiver.send_stream);
   return work;
 }
 
 c10::intrusive_ptr<c10d::Work> Messages::receive(const at::Tensor& tensor, int from, int tag,
                                                  std::uint64_t sequence, Operation operation) {
-  if (std::exception_ptr failed = communicator_->failure()) std::rethrow_exception(failed);
+  communicator_->throw_if_failed();
   auto work = c10::make_intrusive<ReceiveWork>(rank_, sequence, std::move(operation), communicator_,
                                                shared_from_this(), tensor, from, tag);
   Watch::of_process().add(work);
@@ -121,8 +121,10 @@ ReceivePtr Messages::match_posted(int from, std::int64_t tag) {
 void Messages::on_receive_stream(int from, const ReceivePtr& served, std::function<void()> then) {
   peer(from).receive_stream->call([self = shared_from_this(), served, then = std::move(then)] {
     const std::lock_guard lock(self->mutex_);
-    std::exception_ptr error = self->communicator_->failure();
-    if (!error) {
+    std::exception_ptr error;
+    if (self->communicator_->broken()) {
+      error = self->communicator_->failure();
+    } else {
       try {
         then();
         return;

@@ -39,6 +39,7 @@ class Messages : public std::enable_shared_from_this<Messages> {
   c10::intrusive_ptr<c10d::Work> receive(const at::Tensor& tensor, int from, int tag,
                                          std::uint64_t sequence, Operation operation);
 
+  Communicator& communicator() { return *communicator_; }
   void abort(const std::string& why) { communicator_->abort(why); }
   // Leaves; what is still on its way is given up. If nothing is but frames that were asked for, the
   // communicator stays until they come or its ranks end, so that no peer is told of an abort.
@@ -66,7 +67,6 @@ class Messages : public std::enable_shared_from_this<Messages> {
   };
   struct Peer {
     std::shared_ptr<Stream> send_stream;
-    std::shared_ptr<Stream> send_side;
     std::shared_ptr<Stream> receive_stream;
     Frame frame;
     bool frame_is_due = false;  // a receive for it is on the stream
@@ -119,6 +119,7 @@ class ReceiveWork final : public CatenaryWork {
   bool done() const override { return done_.load(); }
 
  protected:
+  bool went_well() const override { return !has_failed(); }
   void wait_until_done() override;
   void settle_by_itself() override;
 

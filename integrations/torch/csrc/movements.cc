@@ -62,10 +62,8 @@ CatenaryBackend::WorkPtr CatenaryBackend::allgather(std::vector<Tensors>& output
   const at::Tensor mine = input(inputs[0], made);
   const Parts parts(list(outputs[0], true, made), mine.scalar_type());
   const std::size_t count = units(mine);
+  // Also if the parts lie behind each other, which other ranks' may not: all must call the same.
   return run(std::move(made), "catAllGatherv", [&](ncclComm_t comm, catStream_t stream) {
-    if (parts.is_even()) {
-      return ncclAllGather(mine.data_ptr(), parts.base, count, parts.type, comm, stream);
-    }
     return catAllGatherv(mine.data_ptr(), count, parts.base, parts.counts.data(),
                          parts.displacements.data(), parts.type, comm, stream);
   });
@@ -226,10 +224,8 @@ CatenaryBackend::WorkPtr CatenaryBackend::alltoall_base(at::Tensor& output_tenso
   const at::Tensor out = output(output_tensor, made);
   const Parts sent(in, rows_of(input_splits, in, getSize()));
   const Parts taken(out, rows_of(output_splits, out, getSize()));
-  // Of unequal splits this rank may see equal ones, so that what is called depends on none.
-  const bool even = input_splits.empty() && output_splits.empty();
+  // Without splits too: others may have been given equal ones, and all must call the same.
   return run(std::move(made), "catAlltoAllv", [&](ncclComm_t comm, catStream_t stream) {
-    if (even) return ncclAlltoAll(sent.base, taken.base, sent.counts[0], sent.type, comm, stream);
     return catAlltoAllv(sent.base, sent.counts.data(), sent.displacements.data(), taken.base,
                         taken.counts.data(), taken.displacements.data(), sent.type, comm, stream);
   });

@@ -44,11 +44,4 @@ Parts::Parts(const at::Tensor& tensor, const std::vector<std::int64_t>& rows)
   }
 }
 
-bool Parts::is_even() const {
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] != counts[0] || displacements[i] != i * counts[0]) return false;
-  }
-  return true;
-}
-
 }  // namespace catenary_torch

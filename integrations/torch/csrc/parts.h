@@ -17,8 +17,6 @@ struct Parts {
   // Rows of one plain tensor.
   Parts(const at::Tensor& tensor, const std::vector<std::int64_t>& rows);
 
-  // Whether all parts are equal and lie behind each other.
-  bool is_even() const;
   std::byte* base = nullptr;
   ncclDataType_t type;
   std::vector<std::size_t> counts;

@@ -7,20 +7,24 @@ namespace {
 
 constexpr int kEverybody = -1;
 
-// Complex numbers are added, averaged and scaled as two reals.
-at::Tensor as_reals(const at::Tensor& tensor, const c10d::ReduceOp& op) {
-  if (!tensor.is_complex()) return tensor;
+// How tensors like this one are reduced: complex numbers are added, averaged and scaled as two
+// reals.
+Reduced how_to_reduce(const at::Tensor& tensor, const c10d::ReduceOp& op) {
+  if (!tensor.is_complex()) return reduced(op, tensor.scalar_type());
   const auto kind = static_cast<c10d::ReduceOp::RedOpType>(op);
   TORCH_CHECK(kind == c10d::ReduceOp::SUM || kind == c10d::ReduceOp::AVG ||
                   kind == c10d::ReduceOp::PREMUL_SUM,
               "all_reduce and its family do not support this ReduceOp on complex tensors");
-  return at::view_as_real(tensor.resolve_conj());
+  return reduced(op, c10::toRealValueType(tensor.scalar_type()));
 }
 
-at::Tensor converted(const at::Tensor& tensor, at::ScalarType type) {
-  at::Tensor place = empty_in_shared_memory(tensor.sizes(), type);
-  place.copy_(tensor);
-  return place;
+at::ScalarType type_of_place(const at::Tensor& tensor, const Reduced& how) {
+  return tensor.is_complex() ? tensor.scalar_type() : how.computed_as;
+}
+
+// Of a place, which is no view that conjugates.
+at::Tensor as_reals(const at::Tensor& place) {
+  return place.is_complex() ? at::view_as_real(place) : place;
 }
 
 std::size_t count_of(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
@@ -29,9 +33,11 @@ void check_one(const std::vector<at::Tensor>& tensors, const char* name) {
   TORCH_CHECK(tensors.size() == 1, "backend catenary: ", name, " takes one tensor");
 }
 
-struct Place {
-  at::Tensor tensor;
+// One reduction. A folded one only moves; the rest is a copy out.
+struct Reduction {
+  at::Tensor in, out;
   Reduced how;
+  std::unique_ptr<ScopedOp> op;
 };
 
 }  // namespace
@@ -67,57 +73,46 @@ CatenaryBackend::WorkPtr CatenaryBackend::reduce_many(Tensors tensors, int root,
                                                       const c10d::ReduceOp& op,
                                                       Operation operation) {
   TORCH_CHECK(!tensors.empty(), "backend catenary: nothing to reduce");
-  std::vector<Place> places;
-  for (at::Tensor& each : tensors) {
-    const at::Tensor tensor = as_reals(each, op);
-    const Reduced how = reduced(op, tensor.scalar_type());
-    if (how.folded && tensors.size() == 1) return fold_all(tensor, root, op, std::move(operation));
-    TORCH_CHECK(!how.folded, "backend catenary: bitwise operations are not coalesced");
-    if (how.computed_as != tensor.scalar_type()) {
-      settle_copies(true);
-      at::Tensor place = converted(tensor, how.computed_as);
-      operation.kept.push_back(place);
-      if (root == kEverybody || root == getRank()) copy_later(place, tensor, operation);
-      places.push_back({place, how});
+  const bool has_result = root == kEverybody || root == getRank();
+  std::vector<Reduction> all;
+  for (const at::Tensor& tensor : tensors) {
+    const Reduced how = how_to_reduce(tensor, op);
+    const at::ScalarType type = type_of_place(tensor, how);
+    if (how.folded) {
+      // A reduction that the library has not: everybody's input in everybody's memory.
+      std::vector<std::int64_t> sizes = tensor.sizes().vec();
+      sizes.insert(sizes.begin(), getSize());
+      const at::Tensor rows = empty_in_shared_memory(sizes, type);
+      all.push_back({input(tensor, operation), rows, how, nullptr});
+      operation.kept.push_back(rows);
+      if (has_result) {
+        operation.copies_out.emplace_back([rows, tensor, op] { write(tensor, fold(rows, op)); });
+      }
     } else {
-      places.push_back({in_place(tensor, operation), how});
+      const at::Tensor place = as_reals(in_place(tensor, operation, type, has_result));
+      all.push_back({place, place, how, std::make_unique<ScopedOp>(how, op, *communicator_)});
     }
   }
-  const ScopedOp scoped(places[0].how, op, *communicator_);
-  const auto issue_one = [&](const Place& place, ncclComm_t comm, catStream_t stream) {
-    void* memory = place.tensor.data_ptr();
-    const std::size_t count = count_of(place.tensor);
+  const auto issue_one = [&](const Reduction& each, ncclComm_t comm, catStream_t stream) {
+    const void* in = each.in.data_ptr();
+    void* out = each.out.data_ptr();
+    const std::size_t count = count_of(each.in);
+    const ncclDataType_t type = each.how.type;
+    if (each.how.folded) {
+      const Moved as = moved(each.in.scalar_type());
+      return ncclAllGather(in, out, count * as.per_element, as.type, comm, stream);
+    }
     return root == kEverybody
-               ? ncclAllReduce(memory, memory, count, place.how.type, scoped.get(), comm, stream)
-               : ncclReduce(memory, memory, count, place.how.type, scoped.get(), root, comm,
-                            stream);
+               ? ncclAllReduce(in, out, count, type, each.op->get(), comm, stream)
+               : ncclReduce(in, out, count, type, each.op->get(), root, comm, stream);
   };
   return run(std::move(operation), root == kEverybody ? "ncclAllReduce" : "ncclReduce",
              [&](ncclComm_t comm, catStream_t stream) {
-               if (places.size() == 1) return issue_one(places[0], comm, stream);
+               if (all.size() == 1) return issue_one(all[0], comm, stream);
                ncclGroupStart();
-               for (const Place& place : places) issue_one(place, comm, stream);
+               for (const Reduction& each : all) issue_one(each, comm, stream);
                return ncclGroupEnd();  // says what went wrong with any of them
              });
-}
-
-// A reduction that the library has not: everybody's input in everybody's memory.
-CatenaryBackend::WorkPtr CatenaryBackend::fold_all(const at::Tensor& tensor, int root,
-                                                   const c10d::ReduceOp& op, Operation operation) {
-  settle_copies(true);
-  const at::Tensor mine = input(tensor, operation);
-  std::vector<std::int64_t> sizes = mine.sizes().vec();
-  sizes.insert(sizes.begin(), getSize());
-  const at::Tensor all = empty_in_shared_memory(sizes, mine.scalar_type());
-  if (root == kEverybody || root == getRank()) {
-    operation.copy_out = [all, tensor, op] { tensor.copy_(fold(all, op)); };
-  }
-  operation.kept.push_back(all);
-  const Moved how = moved(mine.scalar_type());
-  const std::size_t count = count_of(mine) * how.per_element;
-  return run(std::move(operation), "ncclAllGather", [&](ncclComm_t comm, catStream_t stream) {
-    return ncclAllGather(mine.data_ptr(), all.data_ptr(), count, how.type, comm, stream);
-  });
 }
 
 CatenaryBackend::WorkPtr CatenaryBackend::reduce_scatter(
@@ -133,28 +128,34 @@ CatenaryBackend::WorkPtr CatenaryBackend::reduce_scatter(
     TORCH_CHECK(each.scalar_type() == outputs[0].scalar_type(),
                 "backend catenary: reduce_scatter's tensors differ in type");
   }
-  const Reduced how =
-      reduced(options.reduceOp, as_reals(outputs[0], options.reduceOp).scalar_type());
-  const bool direct = !how.folded && how.computed_as == outputs[0].scalar_type();
-  if (direct) {
-    const Parts parts(list(inputs[0], false, made), outputs[0].scalar_type());
-    const at::Tensor place = output(outputs[0], made);
-    TORCH_CHECK(parts.counts[static_cast<std::size_t>(getRank())] == count_of(place),
-                "backend catenary: reduce_scatter's output is not as long as this rank's input");
-    const ScopedOp scoped(how, options.reduceOp, *communicator_);
-    return run(std::move(made), "catReduceScatterv", [&](ncclComm_t comm, catStream_t stream) {
-      if (parts.is_even()) {
-        return ncclReduceScatter(parts.base, place.data_ptr(), count_of(place), how.type,
-                                 scoped.get(), comm, stream);
-      }
-      return catReduceScatterv(parts.base, parts.counts.data(), parts.displacements.data(),
-                               place.data_ptr(), count_of(place), how.type, scoped.get(), comm,
-                               stream);
+  const at::Tensor& result = outputs[0];
+  TORCH_CHECK(inputs[0][static_cast<std::size_t>(getRank())].numel() == result.numel(),
+              "backend catenary: reduce_scatter's output is not as long as this rank's input");
+  const c10d::ReduceOp& op = options.reduceOp;
+  const Reduced how = how_to_reduce(result, op);
+  const at::ScalarType type = type_of_place(result, how);
+  Tensors given;
+  for (const at::Tensor& each : inputs[0]) given.push_back(as_reals(input(each, made, type)));
+  const Parts parts(given, given[0].scalar_type());
+  if (how.folded) {
+    const at::Tensor all = empty_in_shared_memory({getSize(), result.numel()}, type);
+    made.kept.push_back(all);
+    made.copies_out.emplace_back(
+        [all, result, op] { write(result, fold(all, op).reshape(result.sizes())); });
+    const Parts rows(all, std::vector<std::int64_t>(static_cast<std::size_t>(getSize()), 1));
+    return run(std::move(made), "catAlltoAllv", [&](ncclComm_t comm, catStream_t stream) {
+      return catAlltoAllv(parts.base, parts.counts.data(), parts.displacements.data(), rows.base,
+                          rows.counts.data(), rows.displacements.data(), rows.type, comm, stream);
     });
   }
-  Tensors flat;
-  for (const at::Tensor& each : inputs[0]) flat.push_back(each.reshape({-1}));
-  return scatter_many(outputs, {at::cat(flat)}, options.reduceOp, std::move(made));
+  const at::Tensor place = as_reals(output(result, made, type));
+  const ScopedOp scoped(how, op, *communicator_);
+  // Also if the parts lie behind each other, which other ranks' may not: all must call the same.
+  return run(std::move(made), "catReduceScatterv", [&](ncclComm_t comm, catStream_t stream) {
+    return catReduceScatterv(parts.base, parts.counts.data(), parts.displacements.data(),
+                             place.data_ptr(), count_of(place), how.type, scoped.get(), comm,
+                             stream);
+  });
 }
 
 CatenaryBackend::WorkPtr CatenaryBackend::_reduce_scatter_base(
@@ -182,56 +183,42 @@ CatenaryBackend::WorkPtr CatenaryBackend::scatter_many(const Tensors& outputs,
                                                        Operation operation) {
   TORCH_CHECK(!outputs.empty() && outputs.size() == inputs.size(),
               "backend catenary: reduce_scatter needs as many outputs as inputs");
-  struct Pair {
-    at::Tensor in, out;
-  };
-  std::vector<Pair> pairs;
-  Reduced how;
+  std::vector<Reduction> all;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     TORCH_CHECK(inputs[i].numel() == outputs[i].numel() * getSize(),
                 "backend catenary: reduce_scatter's input has ", inputs[i].numel(),
                 " elements, its output ", outputs[i].numel(), " in a group of ", getSize());
     TORCH_CHECK(inputs[i].scalar_type() == outputs[i].scalar_type(),
                 "backend catenary: reduce_scatter's input and output differ in type");
-    const at::Tensor in = as_reals(inputs[i], op);
-    const at::Tensor out = as_reals(outputs[i], op);
-    how = reduced(op, in.scalar_type());
+    const at::Tensor& out = outputs[i];
+    const Reduced how = how_to_reduce(out, op);
+    const at::ScalarType type = type_of_place(out, how);
+    const at::Tensor in = as_reals(input(inputs[i], operation, type));
     if (how.folded) {
-      const at::Tensor mine = input(in, operation);
-      const at::Tensor all = empty_in_shared_memory({getSize(), out.numel()}, out.scalar_type());
-      settle_copies(true);
-      operation.copy_out = [before = std::move(operation.copy_out), all, out, op] {
-        if (before) before();
-        out.copy_(fold(all, op).reshape(out.sizes()));
-      };
-      pairs.push_back({mine, all});
-    } else if (how.computed_as != in.scalar_type()) {
-      settle_copies(true);
-      const at::Tensor place = empty_in_shared_memory(out.sizes(), how.computed_as);
-      copy_later(place, out, operation);
-      pairs.push_back({converted(in, how.computed_as), place});
+      const at::Tensor rows = empty_in_shared_memory({getSize(), out.numel()}, type);
+      operation.kept.push_back(rows);
+      operation.copies_out.emplace_back(
+          [rows, out, op] { write(out, fold(rows, op).reshape(out.sizes())); });
+      all.push_back({in, rows, how, nullptr});
     } else {
-      const at::Tensor mine = input(in, operation);
-      pairs.push_back({mine, output(out, operation)});
+      all.push_back({in, as_reals(output(out, operation, type)), how,
+                     std::make_unique<ScopedOp>(how, op, *communicator_)});
     }
-    operation.kept.push_back(pairs.back().in);
-    operation.kept.push_back(pairs.back().out);
   }
-  const ScopedOp scoped(how, op, *communicator_);
-  const auto issue_one = [&](const Pair& pair, ncclComm_t comm, catStream_t stream) {
-    const std::size_t count = count_of(pair.in) / static_cast<std::size_t>(getSize());
-    if (how.folded) {
-      const Moved as = moved(pair.in.scalar_type());
-      return ncclAlltoAll(pair.in.data_ptr(), pair.out.data_ptr(), count * as.per_element, as.type,
-                          comm, stream);
+  const auto issue_one = [&](const Reduction& each, ncclComm_t comm, catStream_t stream) {
+    const void* in = each.in.data_ptr();
+    void* out = each.out.data_ptr();
+    const std::size_t count = count_of(each.in) / static_cast<std::size_t>(getSize());
+    if (each.how.folded) {
+      const Moved as = moved(each.in.scalar_type());
+      return ncclAlltoAll(in, out, count * as.per_element, as.type, comm, stream);
     }
-    return ncclReduceScatter(pair.in.data_ptr(), pair.out.data_ptr(), count, how.type, scoped.get(),
-                             comm, stream);
+    return ncclReduceScatter(in, out, count, each.how.type, each.op->get(), comm, stream);
   };
   return run(std::move(operation), "ncclReduceScatter", [&](ncclComm_t comm, catStream_t stream) {
-    if (pairs.size() == 1) return issue_one(pairs[0], comm, stream);
+    if (all.size() == 1) return issue_one(all[0], comm, stream);
     ncclGroupStart();
-    for (const Pair& pair : pairs) issue_one(pair, comm, stream);
+    for (const Reduction& each : all) issue_one(each, comm, stream);
     return ncclGroupEnd();  // says what went wrong with any of them
   });
 }
@@ -267,13 +254,12 @@ CatenaryBackend::WorkPtr CatenaryBackend::allreduce_sparse(Tensors& tensors,
   value_sizes[0] = total;
   const at::Tensor all_indices = at::empty({total, indices.size(1)}, at::kLong);
   const at::Tensor all_values = at::empty(value_sizes, values.options());
-  made.copy_out = [tensor, all_indices, all_values] {
+  made.copies_out.emplace_back([tensor, all_indices, all_values] {
     const at::Tensor sum =
         at::sparse_coo_tensor(all_indices.t(), all_values, tensor.sizes(), tensor.options())
             .coalesce();
-    const at::NoGradGuard no_grad;
-    tensor.copy_(sum);
-  };
+    write(tensor, sum);
+  });
   const Parts index_parts(all_indices, rows);
   const Parts value_parts(all_values, rows);
   const auto own = static_cast<std::size_t>(getRank());

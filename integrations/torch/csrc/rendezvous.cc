@@ -14,10 +14,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr const char* kIdsKey = "catenary/ids";
-
-std::string came_key(int rank) { return "catenary/came/" + std::to_string(rank); }
-
 ncclUniqueId new_id() {
   ncclUniqueId id;
   const ncclResult_t result = ncclGetUniqueId(&id);
@@ -55,6 +51,12 @@ std::vector<int> missing(c10d::Store& store, int size, const std::function<std::
 }  // namespace
 
 Ids meet(c10d::Store& store, int rank, int size, milliseconds timeout) {
+  // A Store may be used for one group after another, so each meeting has keys of its own. Every
+  // rank counts for itself, and so alike.
+  const std::string own = "catenary/meetings/" + std::to_string(rank);
+  const std::string prefix = "catenary/meeting/" + std::to_string(store.add(own, 1)) + "/";
+  const std::string ids_key = prefix + "ids";
+  const auto came_key = [&](int each) { return prefix + std::to_string(each); };
   Ids ids;
   if (rank == 0) {
     const std::vector<int> late = missing(store, size, came_key, timeout, true);
@@ -66,14 +68,14 @@ Ids meet(c10d::Store& store, int rank, int size, milliseconds timeout) {
     ids = {new_id(), new_id()};
     std::vector<std::uint8_t> bytes(sizeof ids);
     std::memcpy(bytes.data(), &ids, sizeof ids);
-    store.set(kIdsKey, bytes);
+    store.set(ids_key, bytes);
     return ids;
   }
   store.set(came_key(rank), std::string("1"));
   // A little longer than rank 0, which knows who is missing.
-  store.wait({kIdsKey}, timeout + milliseconds(100));
-  const std::vector<std::uint8_t> bytes = store.get(kIdsKey);
-  TORCH_CHECK(bytes.size() == sizeof ids, "the Store has no ids under ", kIdsKey);
+  store.wait({ids_key}, timeout + milliseconds(100));
+  const std::vector<std::uint8_t> bytes = store.get(ids_key);
+  TORCH_CHECK(bytes.size() == sizeof ids, "the Store has no ids under ", ids_key);
   std::memcpy(&ids, bytes.data(), sizeof ids);
   return ids;
 }

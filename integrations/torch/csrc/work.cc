@@ -21,6 +21,11 @@ std::string timed_out(const Operation& operation, milliseconds limit) {
 
 }  // namespace
 
+void copy_in_now(Operation& operation) {
+  for (const std::function<void()>& each : operation.copies_in) each();
+  operation.copies_in.clear();
+}
+
 CatenaryWork::CatenaryWork(int rank, std::uint64_t sequence, Operation operation,
                            std::shared_ptr<Communicator> communicator)
     : Work(rank, operation.type, title_of(operation), operation.inputs),
@@ -30,17 +35,51 @@ CatenaryWork::CatenaryWork(int rank, std::uint64_t sequence, Operation operation
 
 CatenaryWork::~CatenaryWork() = default;
 
-void CatenaryWork::started(const Stream& stream, std::shared_ptr<Stream> side) {
+// What a copy holds is dropped with the operation, not here: this may be the library's thread.
+void CatenaryWork::copy(std::vector<std::function<void()>>& copies) {
+  if (own_failure_) return;
+  try {
+    for (const std::function<void()>& each : copies) each();
+  } catch (...) {
+    fail_with(std::current_exception());
+  }
+}
+
+void CatenaryWork::copy_in(const Stream& stream) {
+  if (operation_.copies_in.empty()) return;
+  if (stream.idle()) return copy_in_now(operation_);
+  auto self = c10::intrusive_ptr<CatenaryWork>::unsafe_reclaim_from_nonowning(this);
+  stream.call([self] { self->copy(self->operation_.copies_in); });
+}
+
+void CatenaryWork::copy_out(const Stream& stream) {
+  if (operation_.copies_out.empty()) return;
+  copies_by_stream_ = true;
+  auto self = c10::intrusive_ptr<CatenaryWork>::unsafe_reclaim_from_nonowning(this);
+  stream.call([self] {
+    if (!self->communicator_->broken()) self->copy(self->operation_.copies_out);
+  });
+}
+
+void CatenaryWork::started(const Stream& stream) {
   event_.emplace(stream);
-  side_ = std::move(side);
   Watch::of_process().add(c10::intrusive_ptr<CatenaryWork>::unsafe_reclaim_from_nonowning(this));
   if (recordFunctionEndCallback_) settle_by_itself();
 }
 
 bool CatenaryWork::isCompleted() {
   if (settled_.load()) return true;
+  if (!look()) return false;
+  // The GIL may be held here, so this waits for nobody; callbacks are the Settlers'.
+  if (!by_itself_.load() && !claimed_.exchange(true)) settle_claimed();
+  const std::lock_guard lock(mutex_);
+  return completed_;
+}
+
+bool CatenaryWork::look() {
+  if (ended_well_.load()) return true;
   if (!done()) return false;
-  settle();
+  if (went_well()) ended_well_.store(true);
   return true;
 }
 
@@ -56,7 +95,7 @@ bool CatenaryWork::wait(milliseconds timeout) {
     if (timeout == kNoTimeout) {
       wait_until_done();
       settle();
-    } else {
+    } else if (!isCompleted()) {
       settle_by_itself();
       std::unique_lock lock(mutex_);
       const bool in_time = cv_.wait_for(lock, timeout, [this] { return completed_; });
@@ -73,24 +112,22 @@ void CatenaryWork::abort() { communicator_->abort(c10::str(operation_.title, " w
 void CatenaryWork::expire() { communicator_->abort(timed_out(operation_, operation_.timeout)); }
 
 void CatenaryWork::settle() {
-  if (claimed_.exchange(true)) {
-    std::unique_lock lock(mutex_);
-    cv_.wait(lock, [this] { return completed_; });
-    return;
-  }
-  std::exception_ptr error = own_failure_ ? own_failure_ : communicator_->failure();
-  if (!error && operation_.copy_out) {
-    try {
-      operation_.copy_out();
-    } catch (...) {
-      error = std::current_exception();
-    }
-  }
-  operation_.copy_out = nullptr;
-  operation_.inputs.clear();
-  operation_.kept.clear();
+  if (!claimed_.exchange(true)) return settle_claimed();
+  std::unique_lock lock(mutex_);
+  cv_.wait(lock, [this] { return completed_; });
+}
+
+void CatenaryWork::settle_claimed() {
+  look();
+  if (ended_well_.load() && !copies_by_stream_) copy(operation_.copies_out);
+  std::exception_ptr error = own_failure_;
+  if (!error && !ended_well_.load()) error = communicator_->failure();
   finish(error);
   settled_.store(true);
+  operation_.copies_in.clear();
+  operation_.copies_out.clear();
+  operation_.inputs.clear();
+  operation_.kept.clear();
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {
     const std::lock_guard lock(future_mutex_);
@@ -133,12 +170,10 @@ void CatenaryWork::complete(c10::ivalue::Future& future) {
   }
 }
 
-// The side stream lets others be called when the event is done without holding up what comes next.
 void CatenaryWork::settle_by_itself() {
   if (by_itself_.exchange(true) || settled_.load()) return;
-  require(catStreamWaitEvent(side_->get(), event_->get(), 0), "catStreamWaitEvent");
   auto self = c10::intrusive_ptr<CatenaryWork>::unsafe_reclaim_from_nonowning(this);
-  side_->call([self] { Settlers::of_process().settle(self); });
+  call_after(*event_, [self] { Settlers::of_process().settle(self); });
 }
 
 CombinedWork::CombinedWork(int rank, std::vector<c10::intrusive_ptr<c10d::Work>> parts)
@@ -159,7 +194,16 @@ bool CombinedWork::isSuccess() const {
 }
 
 bool CombinedWork::wait(milliseconds timeout) {
-  for (const auto& part : parts_) part->wait(timeout);
+  using std::chrono::steady_clock;
+  const auto begin = steady_clock::now();
+  for (const auto& part : parts_) {
+    if (timeout == kNoTimeout) {
+      part->wait();
+      continue;
+    }
+    const auto gone = std::chrono::duration_cast<milliseconds>(steady_clock::now() - begin);
+    part->wait(std::max(timeout - gone, milliseconds(1)));
+  }
   return true;
 }
 

@@ -3,7 +3,12 @@
 // A Work is settled once, by whoever sees first that its event is done: a thread that waits for it
 // (which drives the library itself, so that a synchronous operation costs no other thread), one
 // that asks for its state, or the Settlers below if somebody wants to be called back. Settling
-// copies results out where that is needed, drops what was kept alive, and completes the future.
+// keeps how it ended, drops what was kept alive, and completes the future. Tensors may be dropped
+// only when waiting threads have been told: their Python objects need the GIL, which one that asks
+// for the state holds.
+//
+// Copies into plain memory and out of it are a part of the stream like the operation itself, so
+// that all goes in the order in which it was called, and no call waits for another.
 //
 // Threads: any. Waiting: wait() only. Failure: wait() throws what went wrong, in the library's
 // words.
@@ -31,9 +36,13 @@ struct Operation {
   std::vector<at::Tensor> outputs;  // Work::result(), and the value of a future that has no lists
   bool in_list = false;             // the future's value is a list with the list of outputs
   std::vector<at::Tensor> kept;     // alive until it is done
-  std::function<void()> copy_out;   // called once it is done well
+  std::vector<std::function<void()>> copies_in;   // called when all before it is done
+  std::vector<std::function<void()>> copies_out;  // called once it is done well
   std::chrono::milliseconds timeout{0};
 };
+
+// For what has no stream to go along with.
+void copy_in_now(Operation& operation);
 
 class CatenaryWork : public c10d::Work {
  public:
@@ -42,8 +51,11 @@ class CatenaryWork : public c10d::Work {
                std::shared_ptr<Communicator> communicator);
   ~CatenaryWork() override;
 
-  // What is on the stream now is all that it takes. `side` is where others wait for it.
-  void started(const Stream& stream, std::shared_ptr<Stream> side);
+  // Before what it is and after it, on the same stream.
+  void copy_in(const Stream& stream);
+  void copy_out(const Stream& stream);
+  // What is on the stream now is all that it takes.
+  void started(const Stream& stream);
 
   bool isCompleted() override;
   bool isSuccess() const override;
@@ -62,29 +74,42 @@ class CatenaryWork : public c10d::Work {
   virtual void linger() {}
   // Whether what is under way has come to its end, well or not.
   virtual bool done() const { return event_ && event_->done(); }
-  // Once it is done.
+  // Whether it is done, and if so keeps in mind whether it went well: asked later, the
+  // communicator may have failed for other reasons.
+  bool look();
+  // Once it is done. Waits if another thread has begun to.
   void settle();
+  // Whether this is the first to hand it to the Settlers.
+  bool hand_over() { return !claimed_.load() && !handed_over_.exchange(true); }
+  const Communicator* communicator() const { return communicator_.get(); }
 
  protected:
   virtual void wait_until_done();
   // Makes sure that settle() is called soon after it is done, though nobody waits.
   virtual void settle_by_itself();
+  // Once it is done.
+  virtual bool went_well() const { return !own_failure_ && !communicator_->broken(); }
   void fail_with(std::exception_ptr error) { own_failure_ = std::move(error); }
+  bool has_failed() const { return own_failure_ != nullptr; }
 
   const std::shared_ptr<Communicator> communicator_;
   Operation operation_;
 
  private:
   friend class Watch;
+  void settle_claimed();
+  void copy(std::vector<std::function<void()>>& copies);
   void complete(c10::ivalue::Future& future);
 
   const std::uint64_t sequence_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::optional<Event> event_;
-  std::shared_ptr<Stream> side_;
-  std::exception_ptr own_failure_;
+  bool copies_by_stream_ = false;
+  std::exception_ptr own_failure_;  // written before it is done
+  std::atomic<bool> ended_well_{false};
 
   std::atomic<bool> claimed_{false};
+  std::atomic<bool> handed_over_{false};
   std::atomic<bool> settled_{false};
   std::atomic<bool> by_itself_{false};
   std::mutex future_mutex_;

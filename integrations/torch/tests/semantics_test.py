@@ -236,6 +236,7 @@ def receive_late(rank, world):
         same(into, torch.full_like(given, left))
     for work in works:
         work.wait()
+    dist.barrier()  # a rank whose process ends with frames asked for seems lost to those that still send
 
 
 def check_futures(rank, world):
@@ -322,6 +323,10 @@ def check_refused(rank, world):
     raises("one tensor", dist.group.WORLD.allreduce, [torch.ones(1), torch.ones(1)])
     raises("elements", dist.all_gather_single, torch.ones(1), torch.ones(2))
     raises("cannot send to itself", dist.group.WORLD.send, [torch.ones(1)], rank, 0)
+    raises("not complex", dist.all_reduce, torch.ones(1, dtype=torch.complex64),
+           dist._make_nccl_premul_sum(torch.tensor([1j])))
+    alone = [dist.new_group([each]) for each in range(world)][rank]
+    raises("nobody to receive from", dist.recv, torch.zeros(1), group=alone)
     dist.barrier()
 
 
