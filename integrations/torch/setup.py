@@ -17,7 +17,10 @@ def library():
     """(directories of headers, directory of libnccl.so)"""
     prefix = os.environ.get("CATENARY_PREFIX")
     if prefix:
-        return [f"{prefix}/include"], f"{prefix}/lib"
+        found = sorted(pathlib.Path(prefix).glob("lib*/**/libnccl.so"))
+        if not found:
+            raise SystemExit(f"there is no libnccl.so in {prefix}/lib or the like, which CATENARY_PREFIX names")
+        return [f"{prefix}/include"], str(found[0].parent)
     tree = HERE.parent.parent
     built = pathlib.Path(os.environ.get("CATENARY_LIBRARY", tree / "build" / "release" / "lib"))
     if (built / "libnccl.so").exists():

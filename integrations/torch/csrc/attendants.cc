@@ -84,6 +84,7 @@ void Settlers::settle(c10::intrusive_ptr<CatenaryWork> work) {
   if (!work->hand_over()) return;
   const std::lock_guard lock(mutex_);
   ready_.push_back(std::move(work));
+  if (resting_) return;
   if (idle_ >= ready_.size()) {
     changed_.notify_one();
   } else {
@@ -95,15 +96,24 @@ void Settlers::serve() {
   std::unique_lock lock(mutex_);
   for (;;) {
     ++idle_;
-    changed_.wait(lock, [this] { return !ready_.empty(); });
+    changed_.wait(lock, [this] { return !ready_.empty() && !resting_; });
     --idle_;
+    ++busy_;
     c10::intrusive_ptr<CatenaryWork> work = std::move(ready_.front());
     ready_.pop_front();
     lock.unlock();
     work->settle();
     work.reset();
     lock.lock();
+    --busy_;
+    if (resting_) rested_.notify_all();
   }
+}
+
+void Settlers::rest(std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  resting_ = true;
+  rested_.wait_for(lock, limit, [this] { return busy_ == 0; });
 }
 
 }  // namespace catenary_torch

@@ -5,7 +5,7 @@
 // for what is over its time. Settlers: settle work and run its callbacks, which may wait for other
 // work; there are as many as callbacks that wait at once.
 //
-// Threads: any. Nothing here waits. Failure: std::system_error if a thread cannot be started.
+// Threads: any. Waiting: rest() only. Failure: std::system_error if a thread cannot be started.
 #pragma once
 
 #include <condition_variable>
@@ -41,14 +41,20 @@ class Settlers {
  public:
   static Settlers& of_process();
   void settle(c10::intrusive_ptr<CatenaryWork> work);
+  // Before Python ends, after which no callback could run: begins no more, and waits for those that
+  // run, for so long at most.
+  void rest(std::chrono::milliseconds limit);
 
  private:
   void serve();
 
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::condition_variable rested_;
   std::deque<c10::intrusive_ptr<CatenaryWork>> ready_;
   std::size_t idle_ = 0;
+  std::size_t busy_ = 0;
+  bool resting_ = false;
 };
 
 }  // namespace catenary_torch

@@ -238,8 +238,12 @@ SendWork::SendWork(int rank, std::uint64_t sequence, Operation operation,
 void SendWork::linger() {
   const std::lock_guard lock(messages_->mutex_);
   if (done() || communicator_->failure()) return;
-  if (messages_->peer(to_).has_held) messages_->take_early(to_);
-  messages_->ask_for_frame(to_);
+  try {
+    if (messages_->peer(to_).has_held) messages_->take_early(to_);
+    messages_->ask_for_frame(to_);
+  } catch (const std::exception& error) {
+    communicator_->abort(error.what());  // the Watch can tell nobody else
+  }
 }
 
 ReceiveWork::ReceiveWork(int rank, std::uint64_t sequence, Operation operation,

@@ -2,6 +2,7 @@
 #include <pybind11/chrono.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "attendants.h"
 #include "backend.h"
 #include "memory.h"
 
@@ -33,5 +34,9 @@ PYBIND11_MODULE(_backend, module) {
   module.def("is_in_shared_memory", &catenary_torch::is_in_shared_memory, py::arg("tensor"));
   module.def("allocate_large_in_shared_memory", &catenary_torch::allocate_large_in_shared_memory,
              py::arg("on"));
+  module.def(
+      "rest",
+      [](std::chrono::milliseconds limit) { catenary_torch::Settlers::of_process().rest(limit); },
+      py::arg("limit"), py::call_guard<py::gil_scoped_release>());
   module.def("empty", &empty, py::arg("sizes"), py::arg("dtype"));
 }

@@ -122,18 +122,22 @@ def check_polling(rank, world):
 
 
 def check_wait_for_the_first(rank, world):
-    first, second = dist.all_reduce(torch.ones(4), async_op=True), None
+    """Though somebody asked for a later one before, which is not done for long."""
+    word = torch.zeros(1)
+    first = dist.all_reduce(torch.ones(4), async_op=True)
     if rank == 0:
         second = dist.all_reduce(torch.ones(4), async_op=True)
         future = second.get_future()
-        time.sleep(0.01)
-        first.wait(datetime.timedelta(seconds=2))
+        for peer in range(1, world):
+            dist.recv(word, peer)
+        first.wait(datetime.timedelta(milliseconds=50))
         assert not future.done()
-        dist.all_reduce(torch.ones(1), group=first_of_all[0], async_op=True)
+        for peer in range(1, world):
+            dist.send(word, peer)
     else:
         first.wait()
-        word = dist.all_reduce(torch.ones(1), group=first_of_all[0], async_op=True)
-        word.wait()
+        dist.send(word, 0)
+        dist.recv(word, 0)
         second = dist.all_reduce(torch.ones(4), async_op=True)
     second.wait()
 
@@ -169,11 +173,9 @@ def check_end_of_group(rank, world):
 
 
 CHECKS = [value for name, value in sorted(globals().items()) if name.startswith("check_")]
-first_of_all = []  # another group, for words on the side
 
 
 def all_checks(rank, world):
-    first_of_all.append(dist.new_group(list(range(world))))
     for check in CHECKS:
         check(rank, world)
         dist.barrier()

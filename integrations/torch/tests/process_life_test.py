@@ -63,6 +63,10 @@ if way == "pending":
     if rank == 0:
         works.append(dist.irecv(torch.zeros(5), 1))
         works[-1].get_future()
+if way == "callback":  # Python ends while it runs
+    import time
+    future = dist.all_reduce(tensor, async_op=True).get_future().then(lambda done: time.sleep(0.5))
+    time.sleep(0.1)
 if way == "sys_exit":
     sys.exit(0)
 if way == "loader":
@@ -99,7 +103,7 @@ def leaving(way, world=2):
 def main():
     began = time.monotonic()
     print(f"a killed rank is named after {killed_rank(3):.3f} s")
-    for way in ("pending",) if "--few" in sys.argv else ("nothing", "sys_exit", "pending", "loader"):
+    for way in ("pending", "callback") if "--few" in sys.argv else ("nothing", "sys_exit", "pending", "callback", "loader"):
         leaving(way)
     print(f"processes end as they should: {time.monotonic() - began:.1f} s")
 

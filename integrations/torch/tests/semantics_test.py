@@ -268,6 +268,8 @@ def check_memory(rank, world):
     import torch_catenary
 
     with torch_catenary.shared_allocations():
+        with torch_catenary.shared_allocations():
+            pass
         large, small = torch.ones(20000), torch.ones(20)
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(200, 200))
         for _ in range(3):

@@ -6,7 +6,10 @@ Importing this registers the backend "catenary":
     import torch_catenary
     dist.init_process_group("catenary")
 """
+import atexit
 import contextlib
+import datetime
+import threading
 
 import torch
 import torch.distributed as dist
@@ -35,16 +38,27 @@ def is_shared(tensor):
     return _backend.is_in_shared_memory(tensor)
 
 
+_open = 0
+_open_lock = threading.Lock()
+
+
+def _count_shared_allocations(change):
+    global _open
+    with _open_lock:
+        _open += change
+        _backend.allocate_large_in_shared_memory(_open > 0)
+
+
 @contextlib.contextmanager
 def shared_allocations():
     """While this is open, CPU tensors of 64 KiB and more that torch makes in this process lie in such
     memory, and stay there. Open it around DistributedDataParallel's construction and the first two
     steps, in which it makes its buckets. Do not fork meanwhile."""
-    _backend.allocate_large_in_shared_memory(True)
+    _count_shared_allocations(+1)
     try:
         yield
     finally:
-        _backend.allocate_large_in_shared_memory(False)
+        _count_shared_allocations(-1)
 
 
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
@@ -55,4 +69,6 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
     group.monitored_barrier(timeout or backend.options._timeout, wait_all_ranks=wait_all_ranks)
 
 
+# Callbacks run on threads of the backend, which could not go on once Python has ended.
+atexit.register(_backend.rest, datetime.timedelta(seconds=10))
 dist.Backend.register_backend("catenary", _create, extended_api=True, devices=["cpu"])
