@@ -107,6 +107,11 @@ void monitored_barrier(c10d::Store& store, int rank, int size, std::uint64_t n,
   const std::vector<int> late = missing(store, size, key, timeout, wait_all_ranks);
   if (late.empty()) {
     store.set(verdict_key, std::string("passed"));
+    if (n == 0) return;
+    // All are here, so all have read what was said in the barrier before.
+    const std::string before = "catenary/monitored/" + std::to_string(n - 1) + "/";
+    for (int each = 1; each < size; ++each) store.deleteKey(before + std::to_string(each));
+    store.deleteKey(before + "verdict");
     return;
   }
   const std::string verdict =

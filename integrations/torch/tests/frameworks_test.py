@@ -6,6 +6,7 @@ usage: frameworks_test.py
 """
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -111,7 +112,9 @@ def launchers():
     made = {"SLURM_PROCID": "3", "SLURM_NTASKS": "8", "SLURM_LOCALID": "1", "SLURM_STEP_NODELIST": "c[5-6]"}
     assert launch.set_environment(made) == "SLURM"
     assert (made["RANK"], made["WORLD_SIZE"], made["LOCAL_RANK"], made["MASTER_ADDR"]) == ("3", "8", "1", "c5")
-    port = str(20000 + os.getpid() % 10000)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
     environment = {**os.environ, "MASTER_PORT": port, "OMPI_ALLOW_RUN_AS_ROOT": "1",
                    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1"}
     with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
@@ -120,7 +123,7 @@ def launchers():
         python = [sys.executable, "-W", "ignore", program.name]
         torchrun = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--nproc-per-node", "2",
                     "--master-port", port]
-        for name, command in (("Open MPI", ["mpirun", "-n", "2", "--oversubscribe", *python]),
+        for name, command in (("Open MPI", [shutil.which("mpirun.openmpi") or "mpirun", "-n", "2", "--oversubscribe", *python]),
                               ("torchrun", [*torchrun, program.name])):
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
             for rank in range(2):

@@ -182,6 +182,17 @@ def all_checks(rank, world):
     return len(CHECKS)
 
 
+def same_store_again(rank, world):
+    store = dist.distributed_c10d._get_default_store()
+    for _ in range(2):
+        dist.destroy_process_group()
+        dist.init_process_group("catenary", store=store, rank=rank, world_size=world,
+                                timeout=datetime.timedelta(seconds=10))
+        tensor = torch.ones(1)
+        dist.all_reduce(tensor)
+        same(tensor, torch.tensor([float(world)]))
+
+
 def peer_leaves(rank, world):
     """What was done before a peer ended is done, whoever asks later."""
     tensor, sent = torch.ones(3), torch.ones(3)
@@ -213,9 +224,10 @@ def peer_of_subgroup_ends(rank, world):
 
 def main():
     count = ranks.run(3, all_checks)[0]
+    ranks.run(2, same_store_again)
     ranks.run(2, peer_leaves, may_die=(1,))
     ranks.run(3, peer_of_subgroup_ends, may_die=(2,))
-    print(f"{count + 2} checks passed")
+    print(f"{count + 3} checks passed")
 
 
 if __name__ == "__main__":

@@ -311,6 +311,19 @@ def check_groups(rank, world):
         same(tensor, torch.full((4,), (world - 1.0) ** 2))
 
 
+def check_monitored_barrier(rank, world):
+    import torch_catenary
+
+    for _ in range(3):
+        torch_catenary.monitored_barrier()
+    keys = dist.distributed_c10d._get_default_store().num_keys()
+    dist.barrier()
+    for _ in range(5):
+        torch_catenary.monitored_barrier()
+    dist.barrier()
+    assert dist.distributed_c10d._get_default_store().num_keys() <= keys + world
+
+
 def check_wait_with_timeout(rank, world):
     if rank == 0:
         time.sleep(0.5)

@@ -64,9 +64,8 @@ def shared_allocations():
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
     """dist.monitored_barrier, which itself takes no backend but gloo: rank 0 raises an error that
     names who did not come in time, the others one that says so."""
-    group = group or dist.group.WORLD
-    backend = group._get_backend(torch.device("cpu"))
-    group.monitored_barrier(timeout or backend.options._timeout, wait_all_ranks=wait_all_ranks)
+    limit = {} if timeout is None else {"timeout": timeout}  # without one it is the group's
+    (group or dist.group.WORLD).monitored_barrier(**limit, wait_all_ranks=wait_all_ranks)
 
 
 # Callbacks run on threads of the backend, which could not go on once Python has ended.
