@@ -1,10 +1,10 @@
 #include "src/transport/put_hub.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "src/base/error.h"
+#include "src/base/fence.h"
 #include "src/base/log.h"
 
 namespace catenary {
@@ -218,7 +218,7 @@ void PutHub::port_failed(const std::string& why) {
 
 void PutHub::was_told(std::uint32_t told) {
   // What was put is read after what was told of it.
-  std::atomic_thread_fence(std::memory_order_acquire);
+  acquire_fence();
   const std::uint32_t link = (told & ~kIsCredit) >> kSlotBits;
   if (told & kIsCredit) {
     const auto outgoing = outgoing_.find(link);
