@@ -15,7 +15,7 @@ std::optional<Error> Ledger::judge(int peer, const Descriptor& theirs) const {
   const std::int32_t back = age(theirs.sequence);
   const bool known =
       back > 0 && back <= static_cast<std::int32_t>(kKept) && mine.sequence == theirs.sequence;
-  if (!known || matches(mine, whole(theirs))) return std::nullopt;
+  if (!known || mine == whole(theirs)) return std::nullopt;
   return disagreement(rank_, mine, peer, theirs);
 }
 

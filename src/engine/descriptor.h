@@ -51,14 +51,7 @@ Descriptor whole(const Descriptor& descriptor);
 // "AllReduce number 7 (count 100, float, sum)".
 std::string describe(const Descriptor& descriptor);
 
-// Whether the message of a peer that describes itself as `theirs` belongs to `mine`.
-inline bool matches(const Descriptor& mine, const Descriptor& theirs) {
-  Descriptor expected = mine;
-  if (mine.kind == Collective::kRecv) expected.kind = Collective::kSend;
-  return expected == theirs;
-}
-
-// What users read when it does not.
+// What users read when a peer's operation is not what this rank runs.
 Error disagreement(int rank, const Descriptor& mine, int peer, const Descriptor& theirs);
 
 // Where data starts in a message of `bytes` that opens with a descriptor: right after it while

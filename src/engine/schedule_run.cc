@@ -270,7 +270,7 @@ inline void ScheduleRun::check_opening(const PlannedStep& step, ByteView message
   Descriptor theirs;
   if (message.size() >= sizeof theirs) {
     std::memcpy(&theirs, message.data(), sizeof theirs);
-    if (expected_ == theirs || matches(opening_of(step, peer), theirs)) return;
+    if (expected_ == theirs || opening_of(step, peer) == theirs) return;
   }
   throw disagreement(spec_.rank, opening_of(step, peer), peer, theirs);
 }

@@ -96,6 +96,10 @@ TEST_F(Messages, of_another_number_or_length_are_refused) {
   expect_error(ErrorCode::kInvalidUsage, "rank 1 has issued Send number 7");
   let_come(opening(), given.data(), kCount - 1);
   expect_error(ErrorCode::kRemote, "sent 4159 bytes to rank 0 where 4160 belong to Recv number 0");
+  Descriptor receive = opening();
+  receive.kind = Collective::kRecv;
+  let_come(receive, given.data(), kCount);
+  expect_error(ErrorCode::kInvalidUsage, "rank 1 has issued Recv number 0");
   recv.message.resize(3);
   expect_error(ErrorCode::kInvalidUsage, "ranks do not agree");
 }

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/hosts/host_ranks.h"
 
@@ -84,14 +87,17 @@ TEST(HostFaults, a_link_that_comes_back_soon_harms_nothing) {
     settle_on(hosts, kShape, rank);
     ncclComm_t comm = join(rank, kShape.ranks(), board);
     TestStream stream;
-    std::vector<float> data(100'000, 1);
+    std::vector<float> data(100'000);
     for (int i = 0; board.posts[0].stage != kOver; ++i) {
       float more = rank == 0 && board.go ? 0 : 1;
+      std::fill(data.begin(), data.end(), static_cast<float>(i % 1000 + rank));
       require_success(
           ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclMax, comm, stream),
           "max");
       require_success(ncclAllReduce(&more, &more, 1, ncclFloat32, ncclMin, comm, stream), "min");
       stream.finish();
+      const std::vector<float> most(data.size(), static_cast<float>(i % 1000 + kShape.ranks() - 1));
+      require(data == most, "a maximum in round " + std::to_string(i));
       if (i == 10) board.posts[rank].stage = kReady;
       if (more == 0) break;
     }

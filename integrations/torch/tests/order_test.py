@@ -172,14 +172,7 @@ def check_end_of_group(rank, world):
         same(tensor.clone(), torch.full((3,), float(world)))
 
 
-CHECKS = [value for name, value in sorted(globals().items()) if name.startswith("check_")]
-
-
-def all_checks(rank, world):
-    for check in CHECKS:
-        check(rank, world)
-        dist.barrier()
-    return len(CHECKS)
+all_checks = ranks.all_of(globals(), "check_")
 
 
 def same_store_again(rank, world):

@@ -35,6 +35,19 @@ def _rank(function, rank, world, path, arguments, results):
         os._exit(1)
 
 
+def all_of(names, prefix):
+    """A function for run(): calls those of `names` that begin like that, and tells how many."""
+    checks = [value for name, value in sorted(names.items()) if name.startswith(prefix)]
+
+    def all_checks(rank, world):
+        for check in checks:
+            check(rank, world)
+            dist.barrier()
+        return len(checks)
+
+    return all_checks
+
+
 def run(world, function, limit=120, may_die=(), **arguments):
     """What function(rank, world) returned at each rank; raises if one of them raised or took longer
     than `limit` seconds. Ranks in `may_die` need not answer."""

@@ -345,14 +345,7 @@ def check_refused(rank, world):
     dist.barrier()
 
 
-CHECKS = [value for name, value in sorted(globals().items()) if name.startswith("check_")]
-
-
-def all_checks(rank, world):
-    for check in CHECKS:
-        check(rank, world)
-        dist.barrier()
-    return len(CHECKS)
+all_checks = ranks.all_of(globals(), "check_")
 
 
 def disagree(rank, world):
