@@ -271,7 +271,7 @@ bool Executor::check_heads(std::int64_t now) {
 bool Executor::drive_until(const Condition& condition, const Wait& wait) {
   if (condition.holds()) return true;
   require_not_forked();
-  const WaitPolicy policy = WaitPolicy::where(crowded_.load(std::memory_order_relaxed));
+  const WaitPolicy policy = WaitPolicy::where(crowded());
   if (drive_briefly(condition, policy.looks)) return true;
   const WatchScope watch(*this);
   Backoff backoff(policy);
@@ -352,7 +352,7 @@ void Executor::visit() {
   require_not_forked();
   if (drive_around()) return;
   check_if_due();
-  if (crowded_.load(std::memory_order_relaxed)) ::sched_yield();
+  if (crowded()) ::sched_yield();
 }
 
 void Executor::rest(Backoff& backoff, const Condition& condition, std::int64_t most_ns) {

@@ -97,6 +97,7 @@ class Executor {
   // So many ranks share so many cores of this machine. Once there are more ranks than cores, waits
   // keep no core, for ever.
   void note_ranks(int local_ranks, int cores);
+  bool crowded() const noexcept { return crowded_.load(std::memory_order_relaxed); }
 
  private:
   friend class DriverThread;
