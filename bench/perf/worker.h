@@ -58,6 +58,8 @@ class Worker {
   void enqueue(const Rank& rank, const Request& request, int iteration) const;
   void enqueue_iteration(const Request& request, int iteration);
   void wait();
+  void rehearse(const Request& request);
+  void line_up();
   void wait_or_abort();
   Timing time_iterations(const Request& request);
   std::uint64_t check(const Request& request, int number);

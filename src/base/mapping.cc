@@ -61,6 +61,13 @@ Mapping::~Mapping() {
   if (base_ != nullptr) ::munmap(base_, bytes_);
 }
 
+void populate(std::byte* at, std::size_t bytes) noexcept {
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23  // since Linux 5.14
+#endif
+  ::madvise(at, bytes, MADV_POPULATE_WRITE);
+}
+
 UniqueFd create_memfd(const char* name, std::size_t bytes) {
   UniqueFd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) throw_system_error("cannot create a memfd for shared memory", errno);

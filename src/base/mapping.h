@@ -37,6 +37,10 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
+// Brings the pages of a range in, for writing, ahead of their first use; what they hold stays. A
+// hint: where the system cannot, or has no memory, they come when touched.
+void populate(std::byte* at, std::size_t bytes) noexcept;
+
 // A memfd of exactly `bytes`, close-on-exec, sealed against growing and shrinking. Sparse: pages
 // cost memory when first touched.
 UniqueFd create_memfd(const char* name, std::size_t bytes);

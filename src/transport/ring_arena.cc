@@ -10,6 +10,11 @@ namespace {
 // What an x86-64 process can address, with room to spare for everything else.
 constexpr std::size_t kMostBytes = std::size_t{1} << 46;
 
+// Members of a group whose rings are warmed: beyond, their number times their slots adds up.
+constexpr int kMostWarmed = 16;
+// Of each slot: where messages of up to 4 KB lie.
+constexpr std::size_t kWarmedBytes = 2 * SlotRingShape::kPageBytes;
+
 std::size_t channel_index(int member, Channel channel) {
   return static_cast<std::size_t>(member) * kChannelCount + static_cast<std::size_t>(channel);
 }
@@ -128,6 +133,18 @@ std::byte* RingArena::ring(int from, int to, Channel channel) const {
   return memory_.data() + shape_.ring_offset(from, to, channel);
 }
 
+void RingArena::warm(int from, int to, Channel channel) const noexcept {
+  if (shape_.members > kMostWarmed) return;
+  std::byte* base = ring(from, to, channel);
+  const SlotRingShape& shape = shape_.ring;
+  populate(base, shape.data_offset());
+  for (std::uint32_t slot = 0; slot < shape.slots; ++slot) {
+    const std::size_t head = shape.data_offset(slot);
+    const std::size_t page = head - head % SlotRingShape::kPageBytes;
+    populate(base + page, std::min(kWarmedBytes, shape.bytes() - page));
+  }
+}
+
 ArenaSeat::ArenaSeat(std::shared_ptr<const RingArena> arena, std::vector<int> ranks, int rank)
     : arena_(std::move(arena)),
       ranks_(std::move(ranks)),
@@ -139,12 +156,14 @@ ArenaSeat::ArenaSeat(std::shared_ptr<const RingArena> arena, std::vector<int> ra
 std::unique_ptr<SendLink> ArenaSeat::connect(const LinkSpec& spec, const SharedHeap& heap) {
   const int peer = member_of(spec.peer);
   take(sends_made_, peer, spec);
+  arena_->warm(self_, peer, spec.channel);
   return std::make_unique<RingSendLink>(arena_, self_, peer, spec.channel, heap);
 }
 
 std::unique_ptr<RecvLink> ArenaSeat::listen(const LinkSpec& spec, ReadableHeap peer_heap) {
   const int peer = member_of(spec.peer);
   take(recvs_made_, peer, spec);
+  arena_->warm(peer, self_, spec.channel);
   return std::make_unique<RingRecvLink>(arena_, peer, self_, spec.channel, std::move(peer_heap));
 }
 
