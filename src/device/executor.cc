@@ -351,17 +351,14 @@ bool Executor::drive_around() {
 void Executor::visit() {
   require_not_forked();
   if (drive_around()) return;
-  check_if_due();
+  check_if_due(now_ns());
   if (crowded()) ::sched_yield();
 }
 
 void Executor::rest(Backoff& backoff, const Condition& condition, std::int64_t most_ns) {
   switch (backoff.next()) {
     case Backoff::Step::kPause: cpu_pause(); break;
-    case Backoff::Step::kYield:
-      ::sched_yield();
-      check_if_due();
-      break;
+    case Backoff::Step::kYield: yield(); break;
     case Backoff::Step::kSleep:
       sleep_until_rung(condition, most_ns, backoff.blind_sleep_ns());
       backoff.after_sleep();
@@ -369,8 +366,16 @@ void Executor::rest(Backoff& backoff, const Condition& condition, std::int64_t m
   }
 }
 
-void Executor::check_if_due() {
-  const std::int64_t now = now_ns();
+void Executor::yield() {
+  thread_local CoreSpread spread;
+  const std::int64_t before = now_ns();
+  ::sched_yield();
+  const std::int64_t after = now_ns();
+  if (!crowded()) spread.yielded(before, after);
+  check_if_due(after);
+}
+
+void Executor::check_if_due(std::int64_t now) {
   if (now - checked_ns_.load(std::memory_order_relaxed) < kCheckEvery_ns) return;
   if (!lock_.try_lock()) return;
   DriveScope drive(*this);

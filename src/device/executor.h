@@ -24,6 +24,7 @@
 
 #include "src/base/clock.h"
 #include "src/base/doorbell.h"
+#include "src/device/core_spread.h"
 #include "src/device/counter.h"
 #include "src/device/drive_lock.h"
 #include "src/device/stream.h"
@@ -131,7 +132,8 @@ class Executor {
     if (words_.sleepers.load() != 0) bell_.ring();
   }
   void rest(Backoff& backoff, const Condition& condition, std::int64_t most_ns);
-  void check_if_due();
+  void yield();
+  void check_if_due(std::int64_t now);
   void sleep_until_rung(const Condition& condition, std::int64_t most_ns, std::int64_t blind_ns);
   std::uint64_t visits() const noexcept { return visits_.load(std::memory_order_relaxed); }
 

@@ -1,0 +1,37 @@
+#include "src/device/core_spread.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+namespace catenary {
+namespace {
+
+constexpr std::int32_t kFirstPause_ns = 2'000'000;
+constexpr std::int32_t kLongestPause_ns = 8'000'000;
+constexpr std::int64_t kForgotten_ns = 1'000'000'000;
+
+// Onto another one of the cores that the calling thread may use; it may use all of them afterwards.
+void leave_core() noexcept {
+  cpu_set_t mine;
+  if (::sched_getaffinity(0, sizeof mine, &mine) != 0 || CPU_COUNT(&mine) < 2) return;
+  const int here = ::sched_getcpu();
+  if (here < 0) return;
+  cpu_set_t others = mine;
+  CPU_CLR(static_cast<unsigned>(here), &others);
+  if (::sched_setaffinity(0, sizeof others, &others) == 0) {
+    ::sched_setaffinity(0, sizeof mine, &mine);
+  }
+}
+
+}  // namespace
+
+void CoreSpread::move_if_due(std::int64_t now) noexcept {
+  const std::int64_t since = now - moved_ns_;
+  if (since < pause_ns_) return;
+  pause_ns_ = since > kForgotten_ns ? kFirstPause_ns : std::min(2 * pause_ns_, kLongestPause_ns);
+  moved_ns_ = now;
+  leave_core();
+}
+
+}  // namespace catenary

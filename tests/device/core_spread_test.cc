@@ -1,0 +1,67 @@
+#include "src/device/core_spread.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <thread>
+
+namespace catenary {
+namespace {
+
+constexpr std::int64_t kLong_ns = 5'000;
+constexpr std::int64_t kShort_ns = 300;
+constexpr int kMany = 100;  // enough for one move
+constexpr std::int64_t kSecond_ns = 1'000'000'000;
+
+cpu_set_t allowed_cores() {
+  cpu_set_t cores;
+  EXPECT_EQ(sched_getaffinity(0, sizeof cores, &cores), 0);
+  return cores;
+}
+
+// Whether a thread that yields `times`, each for so long, is on another core afterwards.
+bool moves(CoreSpread& spread, int times, std::int64_t yield_ns, std::int64_t begin_ns) {
+  const int before = sched_getcpu();
+  for (int i = 0; i < times; ++i) {
+    const std::int64_t at = begin_ns + i * yield_ns;
+    spread.yielded(at, at + yield_ns);
+  }
+  return sched_getcpu() != before;
+}
+
+// The system may move a thread back at once, or move it by itself, so one try proves nothing.
+int moves_of_ten(int times, std::int64_t yield_ns) {
+  CoreSpread spread;
+  int moved = 0;
+  for (int i = 1; i <= 10; ++i)
+    moved += moves(spread, times, yield_ns, 10 * i * kSecond_ns) ? 1 : 0;
+  return moved;
+}
+
+TEST(CoreSpread, LeavesTheCoreThatItSharesAndMayUseAllItMightBefore) {
+  const cpu_set_t before = allowed_cores();
+  if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "needs two cores that this thread may use";
+  EXPECT_GE(moves_of_ten(kMany, kLong_ns), 5);
+  const cpu_set_t after = allowed_cores();
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
+TEST(CoreSpread, StaysAfterFewYieldsOrShortOnes) {
+  EXPECT_LE(moves_of_ten(10, kLong_ns), 3);
+  EXPECT_LE(moves_of_ten(kMany, kShort_ns), 3);
+}
+
+TEST(CoreSpread, StaysOnTheOnlyCoreItHas) {
+  std::thread([] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    EXPECT_EQ(moves_of_ten(kMany, kLong_ns), 0);
+    const cpu_set_t after = allowed_cores();
+    EXPECT_TRUE(CPU_EQUAL(&one, &after));
+  }).join();
+}
+
+}  // namespace
+}  // namespace catenary
