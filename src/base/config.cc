@@ -107,8 +107,8 @@ std::vector<Variable> variables_below() {
              "where the buffer comes from ncclMemAlloc or the like and the peer can map it; 1024 "
              "at the least. 0: none, and no memory is mapped for it."),
       number("CATENARY_LEND_IN_PLACE_BYTES", &Config::least_lent_in_place, 0, std::int64_t{1} << 40,
-             "Operations in place lend nothing if they have fewer bytes: their owner takes back "
-             "every cache line that was read, to write it."),
+             "Reductions and exchanges in place lend nothing if they have fewer bytes: their owner "
+             "takes back every cache line that was read, to write it."),
       text("NCCL_HOSTID", &Config::host_id,
            "Ranks with different values never share memory, as if on different hosts."),
       number("CATENARY_DEVICES", &Config::devices, 0, 4096,

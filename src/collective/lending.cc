@@ -33,6 +33,8 @@ class Analysis {
   Lending of(std::size_t step_index) {
     const Step& step = mine_.steps[step_index];
     if (step.send_to == kNobody || step.send_to == at_.rank) return {};
+    const bool hands_on = step.recv_from == kNobody && step.src.buffer == Buffer::kInput;
+    if (hands_on && step.dst && is_safe_in_place(step_index)) return {step.src, true};
     if (step.dst.buffer == Buffer::kOutput) return {step.dst, true};
     if (step.recv_from != kNobody || step.dst) return {};
     if (step.src.buffer == Buffer::kOutput) return {step.src, true};

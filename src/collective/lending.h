@@ -6,6 +6,9 @@
 // before the receiver has taken it. That is seen from the schedules of the two: what is written
 // over it comes from that same receiver, who sends it in the step that takes the message, or later.
 //
+// Of what is both kept and handed on as it came, input is lent: the receiver need not wait for the
+// copy, and does not read lines that were just written.
+//
 // Pure; nothing fails.
 #pragma once
 

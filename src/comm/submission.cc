@@ -49,6 +49,12 @@ bool shares_buffer(const OperationRequest& request, int nranks) {
   return from.data() < to.data() + to.size() && to.data() < from.data() + from.size();
 }
 
+// In place, what reduces or exchanges writes over what it lent, and must take every line back from
+// its readers first. What only hands on leaves it alone.
+bool overwrites_input(Collective kind) {
+  return reduces(kind) || kind == Collective::kAllToAll || kind == Collective::kAllToAllV;
+}
+
 }  // namespace
 
 std::unique_ptr<GroupRun> Communicator::make_run(const Requests& requests) {
@@ -147,7 +153,8 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   const std::size_t request_bytes = request.count * parts * element_bytes(request.type);
   recipe.may_lend = request_bytes >= least_loan_;
   spec.in_place = recipe.may_lend && shares_buffer(request, nranks_);
-  const bool lends = !spec.in_place || request_bytes >= least_in_place_;
+  const bool takes_back = spec.in_place && overwrites_input(request.kind);
+  const bool lends = !takes_back || request_bytes >= least_in_place_;
   spec.least_loan = lends ? least_loan_ : SIZE_MAX;
   spec.past_caches = request_bytes >= least_past_caches_;
   spec.descriptor.kind = request.kind;

@@ -135,12 +135,21 @@ bool ScheduleRun::do_slice(const PlannedStep& step, const Slice& slice, bool fir
     passed_on = acquire(step, opens_send, loan ? sizeof *loan : slice.bytes);
     if (passed_on == nullptr) return false;
   }
+  const bool is_lent_copy = loan && step.lending.chunk != step.src;
+  const bool sends_first = sends && !receives && step.dst && !scaled_ && !is_lent_copy;
+  const bool is_input = step.src.buffer == Buffer::kInput;
+  const std::byte* own = source(step.src, slice);
+  std::byte* sent_copy = loan ? nullptr : passed_on;
+  if (sends_first) {  // so that the peer need not wait until we have our own copy
+    if (slice.bytes > 0) apply(step, nullptr, own, is_input, nullptr, sent_copy, slice.bytes);
+    send(step, opens_send, loan, passed_on, slice.bytes);
+    sent_copy = nullptr;
+  }
   if (slice.bytes > 0) {
-    apply(step, received, source(step.src, slice), step.src.buffer == Buffer::kInput,
-          target(step.dst, slice), loan ? nullptr : passed_on, slice.bytes);
+    apply(step, received, own, is_input, target(step.dst, slice), sent_copy, slice.bytes);
   }
   if (borrowed_) check_still_lent(*step.recv, step.recv_from);
-  if (sends) send(step, opens_send, loan, passed_on, slice.bytes);
+  if (sends && !sends_first) send(step, opens_send, loan, passed_on, slice.bytes);
   if (receives) step.recv->release();
   return true;
 }

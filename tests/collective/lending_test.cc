@@ -24,6 +24,14 @@ TEST(Lending, of_input_in_place_is_found_where_it_is_safe) {
   EXPECT_FALSE(first_lending(Collective::kAllToAll, "direct", at).in_place);
 }
 
+TEST(Lending, of_what_is_kept_and_handed_on_is_of_input) {
+  const Lending gathered = first_lending(Collective::kAllGather, "ring", {.rank = 1, .ranks = 4});
+  EXPECT_EQ(gathered.chunk, input(0));
+  EXPECT_TRUE(gathered.in_place);
+  const Place root{.rank = 2, .ranks = 4, .root = 2};
+  EXPECT_EQ(first_lending(Collective::kBroadcast, "chain", root).chunk, input(0));
+}
+
 TEST(Lending, of_what_is_neither_input_nor_output_is_none) {
   const Algorithm& ring = *find_algorithm(Collective::kAllReduce, "ring");
   const Place at{.rank = 0, .ranks = 4};
