@@ -40,8 +40,8 @@ int moves_of_ten(int times, std::int64_t yield_ns) {
 
 TEST(CoreSpread, LeavesTheCoreThatItSharesAndMayUseAllItMightBefore) {
   const cpu_set_t before = allowed_cores();
-  if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "needs two cores that this thread may use";
-  EXPECT_GE(moves_of_ten(kMany, kLong_ns), 5);
+  const int least = CPU_COUNT(&before) > 1 ? 5 : 0;
+  EXPECT_GE(moves_of_ten(kMany, kLong_ns), least);
   const cpu_set_t after = allowed_cores();
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
