@@ -153,7 +153,7 @@ void Worker::line_up() {
 }
 
 // What is timed is found as a program finds it that runs for longer than this: the plan made, and
-// the pages mapped of all the parts of the buffers that the iterations go through.
+// the pages that short operations go through mapped, by peers too. Long ones take longer than that.
 void Worker::rehearse(const Request& request) {
   constexpr std::size_t kRehearsedBytes = std::size_t{4} << 20;
   const std::size_t bytes = request.shape.moved_count() * request.type.bytes;

@@ -113,6 +113,9 @@ std::vector<Variable> variables_below() {
            "Ranks with different values never share memory, as if on different hosts."),
       number("CATENARY_DEVICES", &Config::devices, 0, 4096,
              "Simulated devices of a process. 0: one per usable core, and more when asked for."),
+      number("CATENARY_CORE_SPREAD", &Config::core_spread, 0, 1,
+             "1: a thread that waits and shares its core with whom it waits for moves to another "
+             "one that it may use; 0: it stays where the system puts it."),
       text("CATENARY_ISA", &Config::isa,
            "The instruction set of the reductions: scalar, avx2 or avx512. Empty: the best here."),
   };

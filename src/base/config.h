@@ -47,7 +47,8 @@ struct Config {
   std::int64_t least_lent_in_place = 524288;  // CATENARY_LEND_IN_PLACE_BYTES
   std::string host_id = "";                   // NCCL_HOSTID
   // Devices.
-  std::int64_t devices = 0;  // CATENARY_DEVICES
+  std::int64_t devices = 0;      // CATENARY_DEVICES
+  std::int64_t core_spread = 1;  // CATENARY_CORE_SPREAD
   // Kernels.
   std::string isa = "";  // CATENARY_ISA
 

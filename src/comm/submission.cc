@@ -49,6 +49,10 @@ bool shares_buffer(const OperationRequest& request, int nranks) {
   return from.data() < to.data() + to.size() && to.data() < from.data() + from.size();
 }
 
+// Who only sends could go on, and must wait for readers if he lends: where ranks outnumber cores,
+// for a switch to each of them. Below so many bytes a copy is faster.
+constexpr std::size_t kLeastRootedLoan = 128 * 1024;
+
 // In place, what reduces or exchanges writes over what it lent, and must take every line back from
 // its readers first. What only hands on leaves it alone.
 bool overwrites_input(Collective kind) {
@@ -154,7 +158,11 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   recipe.may_lend = request_bytes >= least_loan_;
   spec.in_place = recipe.may_lend && shares_buffer(request, nranks_);
   const bool takes_back = spec.in_place && overwrites_input(request.kind);
-  const bool lends = !takes_back || request_bytes >= least_in_place_;
+  const bool holds_up = has_root(request.kind) && device_.executor().crowded();
+  const std::size_t least = takes_back ? least_in_place_
+                            : holds_up ? std::min(least_in_place_, kLeastRootedLoan)
+                                       : 0;
+  const bool lends = request_bytes >= least;
   spec.least_loan = lends ? least_loan_ : SIZE_MAX;
   spec.past_caches = request_bytes >= least_past_caches_;
   spec.descriptor.kind = request.kind;

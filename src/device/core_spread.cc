@@ -3,6 +3,9 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstring>
+
+#include "src/base/config.h"
 
 namespace catenary {
 namespace {
@@ -19,16 +22,21 @@ void leave_core() noexcept {
   if (here < 0) return;
   cpu_set_t others = mine;
   CPU_CLR(static_cast<unsigned>(here), &others);
-  if (::sched_setaffinity(0, sizeof others, &others) == 0) {
-    ::sched_setaffinity(0, sizeof mine, &mine);
-  }
+  if (::sched_setaffinity(0, sizeof others, &others) != 0) return;
+  cpu_set_t now;
+  const bool untouched = ::sched_getaffinity(0, sizeof now, &now) == 0 && CPU_EQUAL(&now, &others);
+  if (!untouched) return;  // somebody has just said where this thread is to run
+  if (::sched_setaffinity(0, sizeof mine, &mine) == 0) return;
+  // Those cores were taken from the process meanwhile: wherever it may run now.
+  std::memset(&mine, 0xff, sizeof mine);
+  ::sched_setaffinity(0, sizeof mine, &mine);
 }
 
 }  // namespace
 
 void CoreSpread::move_if_due(std::int64_t now) noexcept {
   const std::int64_t since = now - moved_ns_;
-  if (since < pause_ns_) return;
+  if (since < pause_ns_ || Config::process().core_spread == 0) return;
   pause_ns_ = since > kForgotten_ns ? kFirstPause_ns : std::min(2 * pause_ns_, kLongestPause_ns);
   moved_ns_ = now;
   leave_core();

@@ -14,10 +14,11 @@ namespace catenary {
 namespace {
 
 constexpr std::int64_t kGrace_ns = 100'000;  // pending work that nobody drives may wait so long
-// While someone else is seen driving. Where ranks outnumber the cores a waking thread takes a core
-// from a rank that has work, so it comes rarely: there is no idle core for it to drive with either.
-constexpr std::int64_t kLongestNap_ns = 400'000;
+constexpr std::int64_t kLongestNap_ns = 400'000;  // while someone else is seen driving
+// Where ranks outnumber the cores a waking thread takes a core from a rank that has work, and so it
+// comes more rarely to those who drive all the time: so often in each nap.
 constexpr std::int64_t kLongestCrowdedNap_ns = 6'400'000;
+constexpr std::int64_t kDenseVisit_ns = 25'000;
 constexpr std::int64_t kPatience_ns = 10'000'000;  // without work, before sleeping for good
 
 }  // namespace
@@ -49,11 +50,15 @@ void DriverThread::serve() {
   std::uint64_t seen = executor_.visits();
   while (!process_exiting()) {
     nap(nap_ns);
-    const bool driven = executor_.visits() != seen;
-    const std::int64_t longest_ns = executor_.crowded() ? kLongestCrowdedNap_ns : kLongestNap_ns;
-    nap_ns = driven ? std::min(2 * nap_ns, longest_ns) : kGrace_ns;
+    const auto visits = static_cast<std::int64_t>(executor_.visits() - seen);
+    const bool dense = executor_.crowded() && visits * kDenseVisit_ns >= nap_ns;
+    if (dense) {
+      nap_ns = std::min(2 * nap_ns, kLongestCrowdedNap_ns);
+    } else if (executor_.unwatched()) {
+      nap_ns = visits != 0 ? std::min(2 * nap_ns, kLongestNap_ns) : kGrace_ns;
+    }
     if (executor_.unwatched()) {
-      if (!driven) take_over();
+      if (visits == 0) take_over();
       worked_ns = now_ns();
     } else if (now_ns() - worked_ns > kPatience_ns) {
       sleep_until_armed();

@@ -358,7 +358,7 @@ void Executor::visit() {
 void Executor::rest(Backoff& backoff, const Condition& condition, std::int64_t most_ns) {
   switch (backoff.next()) {
     case Backoff::Step::kPause: cpu_pause(); break;
-    case Backoff::Step::kYield: yield(); break;
+    case Backoff::Step::kYield: yield(backoff.spreads()); break;
     case Backoff::Step::kSleep:
       sleep_until_rung(condition, most_ns, backoff.blind_sleep_ns());
       backoff.after_sleep();
@@ -366,12 +366,12 @@ void Executor::rest(Backoff& backoff, const Condition& condition, std::int64_t m
   }
 }
 
-void Executor::yield() {
+void Executor::yield(bool spreads) {
   thread_local CoreSpread spread;
   const std::int64_t before = now_ns();
   ::sched_yield();
   const std::int64_t after = now_ns();
-  if (!crowded()) spread.yielded(before, after);
+  if (spreads) spread.yielded(before, after);
   check_if_due(after);
 }
 

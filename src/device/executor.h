@@ -132,7 +132,7 @@ class Executor {
     if (words_.sleepers.load() != 0) bell_.ring();
   }
   void rest(Backoff& backoff, const Condition& condition, std::int64_t most_ns);
-  void yield();
+  void yield(bool spreads);
   void check_if_due(std::int64_t now);
   void sleep_until_rung(const Condition& condition, std::int64_t most_ns, std::int64_t blind_ns);
   std::uint64_t visits() const noexcept { return visits_.load(std::memory_order_relaxed); }

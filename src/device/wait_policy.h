@@ -23,14 +23,15 @@ struct WaitPolicy {
   int looks;
   int pauses;
   int yields;
+  bool spreads;  // whether the thread leaves a core that it shares with whom it waits for
 
   // Just enough to let the others pass by.
-  static constexpr WaitPolicy lean() noexcept { return {1, 0, 50}; }
+  static constexpr WaitPolicy lean() noexcept { return {1, 0, 50, false}; }
   // With a core per rank, some 200 us: a look takes about 25 ns, a pause as long, and a yield about
   // 0.5 us. Looks and pauses are few even then: the system may have put two ranks on one core while
   // another one idles, and every one of them then keeps away the very rank that is waited for.
   static constexpr WaitPolicy where(bool crowded) noexcept {
-    return crowded ? lean() : WaitPolicy{128, 50, 400};
+    return crowded ? lean() : WaitPolicy{128, 50, 400, true};
   }
 };
 
@@ -48,6 +49,7 @@ class Backoff {
     if (round < policy_.pauses + policy_.yields) return ++rounds_, Step::kYield;
     return Step::kSleep;
   }
+  bool spreads() const noexcept { return policy_.spreads; }
   // Something moved: start over.
   void restart() noexcept { rounds_ = sleeps_ = 0; }
   // How long to sleep where nothing rings: the longer nothing came, the longer, up to 1.6 ms, so

@@ -100,7 +100,7 @@ class World {
     const Step& step = steps(rank)[now];
     if (step.dst.buffer != Buffer::kOutput) return;
     for (const Loan& loan : loans_[index(rank)]) {
-      if (loan.lent_at >= now || !lies_over(rank, loan.chunk, step.dst)) continue;
+      if (loan.lent_at > now || !lies_over(rank, loan.chunk, step.dst)) continue;
       if (step.recv_from == kNobody && step.src == loan.chunk) continue;  // onto itself
       if (known[index(loan.borrower)] > loan.taken_at) continue;
       fault_ = format(

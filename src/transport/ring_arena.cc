@@ -10,8 +10,10 @@ namespace {
 // What an x86-64 process can address, with room to spare for everything else.
 constexpr std::size_t kMostBytes = std::size_t{1} << 46;
 
-// Members of a group whose rings are warmed: beyond, their number times their slots adds up.
-constexpr int kMostWarmed = 16;
+// Groups and rings that are warmed: beyond, the pages of all pairs add up. Eight members with rings
+// of 16 slots have 7 MB of them, once all pairs are linked.
+constexpr int kMostWarmedMembers = 8;
+constexpr std::uint32_t kMostWarmedSlots = 16;
 // Of each slot: where messages of up to 4 KB lie.
 constexpr std::size_t kWarmedBytes = 2 * SlotRingShape::kPageBytes;
 
@@ -134,7 +136,7 @@ std::byte* RingArena::ring(int from, int to, Channel channel) const {
 }
 
 void RingArena::warm(int from, int to, Channel channel) const noexcept {
-  if (shape_.members > kMostWarmed) return;
+  if (shape_.members > kMostWarmedMembers || shape_.ring.slots > kMostWarmedSlots) return;
   std::byte* base = ring(from, to, channel);
   const SlotRingShape& shape = shape_.ring;
   populate(base, shape.data_offset());

@@ -117,6 +117,31 @@ TEST(Executor, takes_over_again_after_it_went_to_sleep) {
   }
 }
 
+// Where ranks outnumber cores the thread comes rarely to those who drive without a pause, but not
+// to those who only come by.
+TEST(Executor, takes_over_between_visits_that_are_far_apart) {
+  Device& device = fresh_device();
+  device.note_ranks(1000, 1);
+  Stream& stream = device.create_stream(true);
+  for (int i = 0; i < 20'000; ++i) {
+    std::atomic<int> looks{3};
+    stream.enqueue(task_until([&looks] { return --looks == 0; }));
+    stream.synchronize();
+  }
+  constexpr int kPolls = 5000;
+  std::atomic<int> polls{0};
+  stream.enqueue(TaskPtr(new TestTask(
+      [&polls] { return ++polls < kPolls ? Task::Progress::kSome : Task::Progress::kDone; })));
+  EXPECT_TRUE(comes_true(
+      [&] {
+        std::this_thread::sleep_for(3ms);
+        device.executor().visit();
+        return polls.load() >= kPolls;
+      },
+      2s));
+  stream.synchronize();
+}
+
 TEST(Executor, takes_over_what_a_waiter_leaves_behind) {
   Device& device = fresh_device();
   Stream& stream = device.create_stream(true);
