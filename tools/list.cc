@@ -1,26 +1,53 @@
 // catenary list: the algorithms of each collective.
+#include <algorithm>
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "src/collective/algorithms.h"
 #include "tools/verb.h"
 
 namespace catenary {
+namespace {
+
+// "{a,b,c}", as a shell understands it.
+std::string choice(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (const std::string_view name : names) text.append(text.empty() ? "{" : ",").append(name);
+  return text + "}";
+}
+
+void add_once(std::vector<std::string_view>& names, std::string_view name) {
+  if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+}
+
+// The flat ones in one line, and the pairs that can be made of some of them in another.
+void print_algorithms(Collective collective) {
+  std::string flat;
+  std::vector<std::string_view> inside;
+  std::vector<std::string_view> across;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (find_algorithm(collective, algorithm.name) != &algorithm) continue;
+    if (algorithm.inside.empty()) {
+      flat.append(" ").append(algorithm.name);
+    } else {
+      add_once(inside, algorithm.inside);
+      add_once(across, algorithm.across);
+    }
+  }
+  std::printf("%-14s%s\n", std::string(name_of(collective)).c_str(), flat.c_str());
+  if (inside.empty()) return;
+  std::printf("%-14s hier_%s_%s\n", "", choice(inside).c_str(), choice(across).c_str());
+}
+
+}  // namespace
 
 int run_list(int argc, char** argv) {
   if (argc > 1) {
     std::fprintf(stderr, "usage: catenary list\n");
     return std::string_view(argv[1]) == "--help" ? 0 : 2;
   }
-  for (int i = 0; i < kCollectiveCount; ++i) {
-    const auto collective = static_cast<Collective>(i);
-    const std::string_view name = name_of(collective);
-    std::printf("%-14.*s", static_cast<int>(name.size()), name.data());
-    for (const Algorithm& algorithm : algorithms()) {
-      if (find_algorithm(collective, algorithm.name) != &algorithm) continue;
-      std::printf(" %.*s", static_cast<int>(algorithm.name.size()), algorithm.name.data());
-    }
-    std::printf("\n");
-  }
+  for (int i = 0; i < kCollectiveCount; ++i) print_algorithms(static_cast<Collective>(i));
   return 0;
 }
 

@@ -123,7 +123,7 @@ bool is_wished(const Wish& wish, const Algorithm& algorithm) {
 }
 
 std::string title_of(const Algorithm& algorithm) {
-  return format("%-14s %-28s", std::string(name_of(algorithm.collective)).c_str(),
+  return format("%-14s %-42s", std::string(name_of(algorithm.collective)).c_str(),
                 std::string(algorithm.name).c_str());
 }
 
@@ -194,7 +194,7 @@ void check_names(const Wish& wish) {
 
 int verify(const Wish& wish) {
   check_names(wish);
-  std::printf("%-14s %-28s %9s %5s %6s %14s %8s %7s\n", "collective", "algorithm", "cases", "every",
+  std::printf("%-14s %-42s %9s %5s %6s %14s %8s %7s\n", "collective", "algorithm", "cases", "every",
               "up to", "scratch chunks", "Mmoves", "s");
   Checker checker;
   Progress progress(wish.verbose);

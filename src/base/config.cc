@@ -64,7 +64,8 @@ std::vector<Variable> variables_of_communicators() {
           "is late is logged. 0: never. What can be proved is told at once."),
       text("CATENARY_ALGO", &Config::algorithm,
            "Forces one algorithm by its name, as `catenary list` prints them, where a collective "
-           "has it. Empty: the one that is expected to be the fastest."),
+           "has it; `hier_<inside>_<across>` is one inside of machines and another across them. "
+           "Empty: the one that is expected to be the fastest."),
       number(
           "CATENARY_BOX", &Config::box, 0, 1 << 20,
           "Algorithms of two levels take so many consecutive ranks for one machine, if all ranks "
@@ -72,8 +73,9 @@ std::vector<Variable> variables_of_communicators() {
       text("NCCL_ALGO", &Config::nccl_algo,
            "The algorithms that may be used, in NCCL's syntax: \"ring,tree\", \"^ring\", "
            "\"ring;allreduce:tree\". Ring means ring and chain, Tree our trees, PAT pat; our own "
-           "names work, too. CollnetDirect, CollnetChain, NVLS and NVLSTree mean nothing that we "
-           "have. A collective that is left without any fails, as with NCCL."),
+           "names work, too. Pairs (`hier_<inside>_<across>`) that are not among the few that cost "
+           "chooses from have to be named. CollnetDirect, CollnetChain, NVLS and NVLSTree mean "
+           "nothing that we have. A collective that is left without any fails, as with NCCL."),
       text("NCCL_PROTO", &Config::nccl_proto,
            "Checked, but without effect: LL, LL128 and Simple are ways of GPUs to write memory."),
       text("CATENARY_TUNING_FILE", &Config::tuning_file,

@@ -1,46 +1,17 @@
 #include "src/collective/algorithms.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
+#include <utility>
 
 #include "src/collective/hierarchical.h"
 
 namespace catenary {
 namespace {
 
-// hier_<inside>_<across>.
-template <StepsOf kScatter, StepsOf kAcross, ChunksOf kChunks, StepsOf kGather,
-          ChunksOf kScratch = no_scratch>
-constexpr Algorithm all_reduce_in_boxes(std::string_view name, int lanes = 1,
-                                        bool sends_ahead = false) {
-  return {name,
-          Collective::kAllReduce,
-          hierarchical<hierarchical_all_reduce, kScatter, kAcross, kChunks, kGather>,
-          shard_chunks<kChunks>,
-          all_reduce_scratch<kChunks, kScratch>,
-          lanes,
-          sends_ahead,
-          in_boxes};
-}
-template <StepsOf kAcross, StepsOf kGather>
-constexpr Algorithm broadcast_in_boxes(std::string_view name) {
-  return {name,
-          Collective::kBroadcast,
-          hierarchical<hierarchical_broadcast, direct_scatter, kAcross, one_chunk, kGather>,
-          shard_chunks<one_chunk>,
-          no_scratch,
-          1,
-          false,
-          in_boxes};
-}
-template <Steps (*kCollective)(Place, PartStages), StepsOf kInside, StepsOf kAcross>
-constexpr Algorithm parts_in_boxes(std::string_view name, Collective collective,
-                                   ChunksOf scratch = no_scratch, bool sends_ahead = false) {
-  return {name,           collective, hierarchical<kCollective, kInside, kAcross>,
-          chunk_per_rank, scratch,    1,
-          sends_ahead,    in_boxes};
-}
-
-constexpr Algorithm kAlgorithms[] = {
+// One level.
+constexpr Algorithm kFlat[] = {
     {"ring", Collective::kAllReduce, ring_all_reduce, chunk_per_rank},
     {"direct", Collective::kAllReduce, direct_all_reduce, chunk_per_rank},
     {"one_shot", Collective::kAllReduce, one_shot_all_reduce, one_chunk},
@@ -51,27 +22,11 @@ constexpr Algorithm kAlgorithms[] = {
      one_chunk},
     {"halving_doubling", Collective::kAllReduce, halving_doubling_all_reduce, chunk_per_corner,
      chunk_per_corner, 1, true},
-    all_reduce_in_boxes<direct_reduce_scatter, ring_all_reduce, chunk_per_rank, direct_all_gather>(
-        "hier_direct_ring"),
-    all_reduce_in_boxes<direct_reduce_scatter, tree_all_reduce, one_chunk, direct_all_gather>(
-        "hier_direct_tree"),
-    all_reduce_in_boxes<direct_reduce_scatter, double_tree_all_reduce, tree_chunks,
-                        direct_all_gather>("hier_direct_double_tree", 2),
-    all_reduce_in_boxes<direct_reduce_scatter, halving_doubling_all_reduce, chunk_per_corner,
-                        direct_all_gather, chunk_per_corner>("hier_direct_halving_doubling", 1,
-                                                             true),
-    all_reduce_in_boxes<ring_reduce_scatter, ring_all_reduce, chunk_per_rank, ring_all_gather>(
-        "hier_ring_ring"),
-    all_reduce_in_boxes<ring_reduce_scatter, tree_all_reduce, one_chunk, ring_all_gather>(
-        "hier_ring_tree"),
     {"chain", Collective::kBroadcast, chain_broadcast, one_chunk},
     {"direct", Collective::kBroadcast, direct_broadcast, one_chunk},
     {"tree", Collective::kBroadcast, tree_broadcast, one_chunk},
     {"knomial4", Collective::kBroadcast, knomial4_broadcast, one_chunk},
     {"double_tree", Collective::kBroadcast, double_tree_broadcast, tree_chunks, no_scratch, 2},
-    broadcast_in_boxes<chain_broadcast, direct_all_gather>("hier_direct_chain"),
-    broadcast_in_boxes<tree_broadcast, direct_all_gather>("hier_direct_tree"),
-    broadcast_in_boxes<chain_broadcast, ring_all_gather>("hier_ring_chain"),
     {"chain", Collective::kReduce, chain_reduce, one_chunk},
     {"direct", Collective::kReduce, direct_reduce, one_chunk},
     {"tree", Collective::kReduce, tree_reduce, one_chunk},
@@ -83,30 +38,14 @@ constexpr Algorithm kAlgorithms[] = {
      no_scratch, 1, true},
     {"bruck", Collective::kAllGather, bruck_all_gather, chunk_per_rank, no_scratch, 1, true},
     {"pat", Collective::kAllGather, pat_all_gather, chunk_per_rank, no_scratch, 1, true},
-    parts_in_boxes<hierarchical_all_gather, direct_all_gather, ring_all_gather>(
-        "hier_direct_ring", Collective::kAllGather),
-    parts_in_boxes<hierarchical_all_gather, direct_all_gather, pat_all_gather>(
-        "hier_direct_pat", Collective::kAllGather, no_scratch, true),
-    parts_in_boxes<hierarchical_all_gather, ring_all_gather, ring_all_gather>(
-        "hier_ring_ring", Collective::kAllGather),
     {"ring", Collective::kReduceScatter, ring_reduce_scatter, chunk_per_rank},
     {"direct", Collective::kReduceScatter, direct_reduce_scatter, chunk_per_rank},
     {"recursive_halving", Collective::kReduceScatter, recursive_halving_reduce_scatter,
      chunk_per_rank, chunk_per_rank, 1, true},
     {"pat", Collective::kReduceScatter, pat_reduce_scatter, chunk_per_rank, pat_sums, 1, true},
-    parts_in_boxes<hierarchical_reduce_scatter, direct_reduce_scatter, ring_reduce_scatter>(
-        "hier_direct_ring", Collective::kReduceScatter, reduce_scatter_scratch<no_scratch>),
-    parts_in_boxes<hierarchical_reduce_scatter, direct_reduce_scatter, pat_reduce_scatter>(
-        "hier_direct_pat", Collective::kReduceScatter, reduce_scatter_scratch<pat_sums>, true),
-    parts_in_boxes<hierarchical_reduce_scatter, ring_reduce_scatter, ring_reduce_scatter>(
-        "hier_ring_ring", Collective::kReduceScatter, reduce_scatter_scratch<no_scratch>),
     {"pairwise", Collective::kAllToAll, pairwise_all_to_all, chunk_per_rank},
     {"direct", Collective::kAllToAll, direct_all_to_all, chunk_per_rank},
     {"bruck", Collective::kAllToAll, bruck_all_to_all, chunk_per_rank, chunk_per_rank, 1, true},
-    parts_in_boxes<hierarchical_all_to_all, direct_all_to_all, pairwise_all_to_all>(
-        "hier_direct_pairwise", Collective::kAllToAll, all_to_all_scratch<no_scratch>),
-    parts_in_boxes<hierarchical_all_to_all, direct_all_to_all, bruck_all_to_all>(
-        "hier_direct_bruck", Collective::kAllToAll, all_to_all_scratch<chunk_per_rank>, true),
     {"direct", Collective::kGather, direct_gather, chunk_per_rank},
     {"tree", Collective::kGather, tree_gather, chunk_per_rank},
     {"direct", Collective::kScatter, direct_scatter, chunk_per_rank},
@@ -114,6 +53,162 @@ constexpr Algorithm kAlgorithms[] = {
     {"direct", Collective::kSend, direct_send, one_chunk},
     {"direct", Collective::kRecv, direct_recv, one_chunk},
 };
+
+// What one algorithm, or two that fit each other, do inside of boxes.
+struct Inside {
+  std::string_view name;
+  StepsOf scatter;
+  StepsOf gather;
+  ChunksOf scratch = no_scratch;
+  bool sends_ahead = false;
+};
+
+// All flat algorithms of a collective.
+template <Collective kCollective>
+constexpr auto kFlatOf = [] {
+  constexpr auto is_one = [](const Algorithm& flat) { return flat.collective == kCollective; };
+  std::array<Algorithm, std::ranges::count_if(kFlat, is_one)> found{};
+  std::ranges::copy_if(kFlat, found.begin(), is_one);
+  return found;
+}();
+
+// What runs inside for a collective, and how both levels are put together. Of most, the collective
+// itself runs inside.
+template <Collective kCollective>
+constexpr auto kInsides = [] {
+  constexpr bool kGathers = kCollective == Collective::kAllGather;
+  std::array<Inside, kFlatOf<kCollective>.size()> all{};
+  std::ranges::transform(kFlatOf<kCollective>, all.begin(), [](const Algorithm& flat) {
+    return Inside{flat.name, kGathers ? nullptr : flat.steps, kGathers ? flat.steps : nullptr,
+                  flat.scratch, flat.sends_ahead};
+  });
+  return all;
+}();
+// A message begins at one rank of its box, whose links carry it once, however it is scattered.
+template <>
+constexpr auto kInsides<Collective::kBroadcast> = [] {
+  auto all = kInsides<Collective::kAllGather>;
+  for (Inside& inside : all) inside.scatter = direct_scatter;
+  return all;
+}();
+// Shards differ in length, and each sum has scratch of its own length.
+template <>
+constexpr auto kInsides<Collective::kAllReduce> = std::to_array<Inside>({
+    {"direct", direct_reduce_scatter, direct_all_gather},
+    {"ring", ring_reduce_scatter, ring_all_gather},
+    {"halving_doubling", recursive_halving_reduce_scatter, recursive_doubling_all_gather,
+     chunk_per_rank, true},
+    {"pat", pat_reduce_scatter_uneven, pat_all_gather, chunk_per_rank, true},
+});
+
+struct Composition {
+  Steps (*steps)(Place, Stages);
+  int (*chunks)(const Place&, const Stages&);
+  int (*scratch)(const Place&, const Stages&);
+};
+constexpr Composition composition_of(Collective collective) {
+  switch (collective) {
+    case Collective::kAllReduce:
+      return {hierarchical_all_reduce, chunks_of_shards, all_reduce_scratch};
+    case Collective::kBroadcast:
+      return {hierarchical_broadcast, chunks_of_shards, broadcast_scratch};
+    case Collective::kAllGather:
+      return {hierarchical_all_gather, chunks_of_ranks, all_gather_scratch};
+    case Collective::kReduceScatter:
+      return {hierarchical_reduce_scatter, chunks_of_ranks, reduce_scatter_scratch};
+    default: return {hierarchical_all_to_all, chunks_of_ranks, all_to_all_scratch};
+  }
+}
+
+// The pairs that cost chooses among.
+constexpr std::pair<Collective, std::string_view> kChosenPairs[] = {
+    {Collective::kAllReduce, "hier_direct_ring"},
+    {Collective::kAllReduce, "hier_direct_tree"},
+    {Collective::kAllReduce, "hier_direct_double_tree"},
+    {Collective::kAllReduce, "hier_direct_halving_doubling"},
+    {Collective::kAllReduce, "hier_ring_ring"},
+    {Collective::kAllReduce, "hier_ring_tree"},
+    {Collective::kBroadcast, "hier_direct_chain"},
+    {Collective::kBroadcast, "hier_direct_tree"},
+    {Collective::kBroadcast, "hier_ring_chain"},
+    {Collective::kAllGather, "hier_direct_ring"},
+    {Collective::kAllGather, "hier_direct_pat"},
+    {Collective::kAllGather, "hier_ring_ring"},
+    {Collective::kReduceScatter, "hier_direct_ring"},
+    {Collective::kReduceScatter, "hier_direct_pat"},
+    {Collective::kReduceScatter, "hier_ring_ring"},
+    {Collective::kAllToAll, "hier_direct_pairwise"},
+    {Collective::kAllToAll, "hier_direct_bruck"},
+};
+
+template <Collective kCollective, std::size_t kInsideIndex, std::size_t kAcrossIndex>
+struct Pair {
+  static constexpr Inside kInside = kInsides<kCollective>[kInsideIndex];
+  static constexpr Algorithm kAcross = kFlatOf<kCollective>[kAcrossIndex];
+  static constexpr Composition kComposition = composition_of(kCollective);
+  static constexpr Stages kStages{.scatter = kInside.scatter,
+                                  .across = kAcross.steps,
+                                  .gather = kInside.gather,
+                                  .chunks_across = kAcross.chunks,
+                                  .scratch_inside = kInside.scratch,
+                                  .scratch_across = kAcross.scratch};
+
+  static constexpr std::string_view kPrefix = "hier_";
+  static constexpr auto kName = [] {
+    std::array<char, kPrefix.size() + kInside.name.size() + 1 + kAcross.name.size()> name{};
+    auto end = name.begin();
+    for (const std::string_view piece :
+         {kPrefix, kInside.name, std::string_view("_"), kAcross.name})
+      end = std::ranges::copy(piece, end).out;
+    return name;
+  }();
+
+  static Steps steps(Place at) { return kComposition.steps(at, kStages); }
+  static int chunks(const Place& at) { return kComposition.chunks(at, kStages); }
+  static int scratch(const Place& at) { return kComposition.scratch(at, kStages); }
+
+  static constexpr Algorithm algorithm() {
+    const std::string_view name(kName.data(), kName.size());
+    return {.name = name,
+            .collective = kCollective,
+            .steps = steps,
+            .chunks = chunks,
+            .scratch = scratch,
+            .lanes = kAcross.lanes,
+            .sends_ahead = kInside.sends_ahead || kAcross.sends_ahead,
+            .runs_on = in_boxes,
+            .chosen_by_cost = std::ranges::find(kChosenPairs, std::pair(kCollective, name)) !=
+                              std::end(kChosenPairs),
+            .inside = kInside.name,
+            .across = kAcross.name};
+  }
+};
+
+template <Collective kCollective, std::size_t... kIndex>
+constexpr auto pairs(std::index_sequence<kIndex...> /*all*/) {
+  constexpr std::size_t kAcross = kFlatOf<kCollective>.size();
+  return std::array{Pair<kCollective, kIndex / kAcross, kIndex % kAcross>::algorithm()...};
+}
+template <Collective kCollective>
+constexpr auto kPairsOf = pairs<kCollective>(
+    std::make_index_sequence<kInsides<kCollective>.size() * kFlatOf<kCollective>.size()>());
+
+template <const auto&... kLists>
+constexpr auto joined() {
+  std::array<Algorithm, (std::size(kLists) + ...)> all{};
+  auto end = all.begin();
+  ((end = std::ranges::copy(kLists, end).out), ...);
+  return all;
+}
+
+constexpr auto kAlgorithms =
+    joined<kFlat, kPairsOf<Collective::kAllReduce>, kPairsOf<Collective::kBroadcast>,
+           kPairsOf<Collective::kAllGather>, kPairsOf<Collective::kReduceScatter>,
+           kPairsOf<Collective::kAllToAll>>();
+static_assert(kAlgorithms.size() <= 255, "descriptors tell an algorithm's number in a byte");
+static_assert(std::ranges::count_if(kAlgorithms, &Algorithm::chosen_by_cost) ==
+                  std::ssize(kFlat) + std::ssize(kChosenPairs),
+              "a pair is listed that does not exist");
 
 Steps copy_of_one(Place /*at*/) { co_yield {.src = input(0), .dst = output(0)}; }
 
@@ -128,7 +223,7 @@ const Algorithm* find_algorithm(Collective collective, std::string_view name) {
            (!is_uneven(collective) || keeps_parts(algorithm)) &&
            (collective != Collective::kBarrier || opens_links_only(algorithm));
   });
-  return found == std::end(kAlgorithms) ? nullptr : found;
+  return found == std::end(kAlgorithms) ? nullptr : &*found;
 }
 
 bool keeps_parts(const Algorithm& algorithm) {

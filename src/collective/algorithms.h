@@ -12,6 +12,9 @@
 //   Barrier                  an AllReduce of nothing: what ranks wait for is each other's openings
 // A step's chunks, and the two ends of a message, are equally long.
 //
+// Of every collective that has levels, any algorithm goes inside of boxes with any across them: the
+// pair is called hier_<inside>_<across>.
+//
 // Every schedule is right in place, for the layouts that NCCL documents (AllReduce, Reduce,
 // Broadcast: input == output; and so for AlltoAll, which NCCL leaves undefined; AllGather, Gather:
 // input == output + its own part; ReduceScatter, Scatter: output == input + its own part): no step
@@ -87,9 +90,10 @@ Steps bruck_all_gather(Place at);
 Steps bruck_all_to_all(Place at);
 
 // PAT: logarithmically many rounds of which the longest way has least to carry; scratch for
-// logarithmically many sums.
+// logarithmically many sums, or for one of each chunk where they differ in length.
 Steps pat_all_gather(Place at);
 Steps pat_reduce_scatter(Place at);
+Steps pat_reduce_scatter_uneven(Place at);
 int pat_sums(const Place& at);
 
 // How many parts an algorithm cuts the buffers into: the same for all ranks, lanes and windows; one
@@ -115,6 +119,12 @@ struct Algorithm {
   int lanes = 1;             // that it is made for
   bool sends_ahead = false;  // whether the steps depend on Place.window
   bool (*runs_on)(const Place&) = anywhere;
+  // Whether it is among those that are chosen by what they cost. Others are as good, but run only
+  // where they are named: pricing so many would make first operations slow.
+  bool chosen_by_cost = true;
+  // Of a pair (hierarchical.h): whose stages run inside of boxes, and across them.
+  std::string_view inside = {};
+  std::string_view across = {};
 };
 
 // All of them; at least one for each collective.

@@ -1,6 +1,6 @@
 #include "src/collective/hierarchical.h"
 
-#include <utility>
+#include <algorithm>
 
 namespace catenary {
 namespace {
@@ -51,132 +51,174 @@ struct Chunks {
   }
 };
 
-// A group's steps as steps of all ranks. What would be copied to where it is already is not.
-Steps embedded(Steps steps, Ranks ranks, Chunks chunks) {
-  for (Step step : steps) {
-    step.recv_from = ranks.rank_of(step.recv_from);
-    step.send_to = ranks.rank_of(step.send_to);
-    step.src = chunks.chunk_of(step.src);
-    step.dst = chunks.chunk_of(step.dst);
-    const bool is_there = step.recv_from == kNobody && step.src == step.dst;
-    if (is_there) step.dst = {};
-    if (!is_there || step.send_to != kNobody) co_yield step;
+// A group's steps as steps of all ranks.
+struct Embedding {
+  Ranks ranks;
+  Chunks chunks;
+
+  // What would be copied to where it is already is not.
+  Step of(const Step& step) const {
+    Step all{.recv_from = ranks.rank_of(step.recv_from),
+             .src = chunks.chunk_of(step.src),
+             .dst = chunks.chunk_of(step.dst),
+             .send_to = ranks.rank_of(step.send_to),
+             .received_first = step.received_first};
+    if (all.recv_from == kNobody && all.src == all.dst) all.dst = {};
+    return all;
   }
-}
+};
+bool does_something(const Step& step) { return step.dst || step.send_to != kNobody; }
 
 }  // namespace
 
-int chunks_of_shards(const Place& at, ChunksOf outer) {
-  return in_boxes(at) ? at.box * outer(across(at)) : 1;
+int chunks_of_ranks(const Place& at, const Stages& /*stages*/) { return at.ranks; }
+
+int chunks_of_shards(const Place& at, const Stages& stages) {
+  return in_boxes(at) ? at.box * stages.chunks_across(across(at)) : 1;
 }
 
-// A shard's scratch across lies where the shard does.
-int all_reduce_scratch_of(const Place& at, ChunksOf chunks_across, ChunksOf scratch_across) {
+// Behind what goes from stage to stage. A scratch chunk must be as long as what it holds: inside it
+// lies at its shard's number, and across it lies where the shard does, at the rank with the last
+// shard behind those of all others.
+int broadcast_scratch(const Place& at, const Stages& stages) {
   if (!in_boxes(at)) return 0;
-  const int parts = chunks_across(across(at));
-  const int of_shard = scratch_across(across(at));
-  return at.box * parts + (of_shard > 0 ? (at.box - 1) * parts + of_shard : 0);
+  const int parts = stages.chunks_across(across(at));
+  const int of_shard = stages.scratch_across(across(at));
+  return std::max(parts * stages.scratch_inside(inside(at)),
+                  of_shard > 0 ? (at.box - 1) * parts + of_shard : 0);
 }
 
-int reduce_scatter_scratch_of(const Place& at, ChunksOf scratch_across) {
-  return in_boxes(at) ? at.ranks / at.box + scratch_across(across(at)) : 0;
+int all_reduce_scratch(const Place& at, const Stages& stages) {
+  return in_boxes(at) ? chunks_of_shards(at, stages) + broadcast_scratch(at, stages) : 0;
 }
 
-int all_to_all_scratch_of(const Place& at, ChunksOf scratch_across) {
-  return in_boxes(at) ? at.ranks + scratch_across(across(at)) : 0;
+int all_gather_scratch(const Place& at, const Stages& stages) {
+  if (!in_boxes(at)) return 0;
+  return std::max(stages.scratch_inside(inside(at)), stages.scratch_across(across(at)));
+}
+
+int reduce_scatter_scratch(const Place& at, const Stages& stages) {
+  return in_boxes(at) ? at.ranks / at.box + all_gather_scratch(at, stages) : 0;
+}
+
+int all_to_all_scratch(const Place& at, const Stages& stages) {
+  return in_boxes(at) ? at.ranks + all_gather_scratch(at, stages) : 0;
 }
 
 // Shard s is chunks [s * parts, (s + 1) * parts), and belongs to place s of each box. Inside of a
 // box, one part of each shard moves at a time, so that links hold what is under way.
-Steps hierarchical_all_reduce(Place at, ShardStages stages) {
-  const int parts = stages.chunks(across(at));
+Steps hierarchical_all_reduce(Place at, Stages stages) {
+  const int parts = stages.chunks_across(across(at));
   const int chunks = at.box * parts;
   const int own = at.rank % at.box * parts;
   for (int part = 0; part < parts; ++part) {
-    const Chunks sums_of_box{
-        {input(part), parts}, {scratch(own + part), 0}, {scratch(chunks + part), parts}};
-    for (const Step& step : embedded(stages.scatter(inside(at)), ranks_inside(at), sums_of_box)) {
-      co_yield step;
+    const Embedding sums_of_box{
+        ranks_inside(at),
+        {{input(part), parts}, {scratch(own + part), 0}, {scratch(chunks + part), parts}}};
+    for (const Step& step : stages.scatter(inside(at))) {
+      const Step embedded = sums_of_box.of(step);
+      if (does_something(embedded)) co_yield embedded;
     }
   }
-  const Chunks sums_of_all{{scratch(own), 1}, {output(own), 1}, {scratch(chunks + own), 1}};
-  for (const Step& step : embedded(stages.across(across(at)), ranks_across(at), sums_of_all)) {
-    co_yield step;
+  const Embedding sums_of_all{ranks_across(at),
+                              {{scratch(own), 1}, {output(own), 1}, {scratch(chunks + own), 1}}};
+  for (const Step& step : stages.across(across(at))) {
+    const Step embedded = sums_of_all.of(step);
+    if (does_something(embedded)) co_yield embedded;
   }
   for (int part = 0; part < parts; ++part) {
-    const Chunks shards{{output(own + part), 0}, {output(part), parts}, {scratch(part), parts}};
-    for (const Step& step : embedded(stages.gather(inside(at)), ranks_inside(at), shards)) {
-      co_yield step;
+    const Embedding shards{
+        ranks_inside(at), {{output(own + part), 0}, {output(part), parts}, {scratch(part), parts}}};
+    for (const Step& step : stages.gather(inside(at))) {
+      const Step embedded = shards.of(step);
+      if (does_something(embedded)) co_yield embedded;
     }
   }
 }
 
-Steps hierarchical_broadcast(Place at, ShardStages stages) {
-  const int parts = stages.chunks(across(at));
+Steps hierarchical_broadcast(Place at, Stages stages) {
+  const int parts = stages.chunks_across(across(at));
   const int own = at.rank % at.box * parts;
   const bool has_message = at.rank / at.box == at.root / at.box;
   for (int part = 0; has_message && part < parts; ++part) {
-    const Chunks shards{{input(part), parts}, {output(own + part), 0}, {scratch(part), parts}};
-    for (const Step& step : embedded(stages.scatter(inside(at)), ranks_inside(at), shards)) {
-      co_yield step;
+    const Embedding shards{ranks_inside(at),
+                           {{input(part), parts}, {output(own + part), 0}, {scratch(part), parts}}};
+    for (const Step& step : stages.scatter(inside(at))) {
+      const Step embedded = shards.of(step);
+      if (does_something(embedded)) co_yield embedded;
     }
   }
-  const Chunks shard{{output(own), 1}, {output(own), 1}, {scratch(own), 1}};
-  for (const Step& step : embedded(stages.across(across(at)), ranks_across(at), shard)) {
-    co_yield step;
+  const Embedding shard{ranks_across(at), {{output(own), 1}, {output(own), 1}, {scratch(own), 1}}};
+  for (const Step& step : stages.across(across(at))) {
+    const Step embedded = shard.of(step);
+    if (does_something(embedded)) co_yield embedded;
   }
   for (int part = 0; part < parts; ++part) {
-    const Chunks shards{{output(own + part), 0}, {output(part), parts}, {scratch(part), parts}};
-    for (const Step& step : embedded(stages.gather(inside(at)), ranks_inside(at), shards)) {
-      co_yield step;
+    const Embedding shards{
+        ranks_inside(at), {{output(own + part), 0}, {output(part), parts}, {scratch(part), parts}}};
+    for (const Step& step : stages.gather(inside(at))) {
+      const Step embedded = shards.of(step);
+      if (does_something(embedded)) co_yield embedded;
     }
   }
 }
 
 // First what the ranks of one place give, then, of each box, what its ranks give.
-Steps hierarchical_all_gather(Place at, PartStages stages) {
+Steps hierarchical_all_gather(Place at, Stages stages) {
   const int place = at.rank % at.box;
-  const Chunks of_place{{input(0), 0}, {output(place), at.box}, {scratch(0), 1}};
-  for (const Step& step : embedded(stages.across(across(at)), ranks_across(at), of_place)) {
-    co_yield step;
+  const Embedding of_place{ranks_across(at),
+                           {{input(0), 0}, {output(place), at.box}, {scratch(0), 1}}};
+  for (const Step& step : stages.across(across(at))) {
+    const Step embedded = of_place.of(step);
+    if (does_something(embedded)) co_yield embedded;
   }
   for (int first = 0; first < at.ranks; first += at.box) {
-    const Chunks of_box{{output(first + place), 0}, {output(first), 1}, {scratch(0), 1}};
-    for (const Step& step : embedded(stages.inside(inside(at)), ranks_inside(at), of_box)) {
-      co_yield step;
+    const Embedding of_box{ranks_inside(at),
+                           {{output(first + place), 0}, {output(first), 1}, {scratch(0), 1}}};
+    for (const Step& step : stages.gather(inside(at))) {
+      const Step embedded = of_box.of(step);
+      if (does_something(embedded)) co_yield embedded;
     }
   }
 }
 
 // The box's sums of what each box gets at this place, and then those of all.
-Steps hierarchical_reduce_scatter(Place at, PartStages stages) {
+Steps hierarchical_reduce_scatter(Place at, Stages stages) {
   const int boxes = at.ranks / at.box;
   for (int box = 0; box < boxes; ++box) {
-    const Chunks of_box{{input(box * at.box), 1}, {scratch(box), 0}, {scratch(boxes), 1}};
-    for (const Step& step : embedded(stages.inside(inside(at)), ranks_inside(at), of_box)) {
-      co_yield step;
+    const Embedding of_box{ranks_inside(at),
+                           {{input(box * at.box), 1}, {scratch(box), 0}, {scratch(boxes), 1}}};
+    for (const Step& step : stages.scatter(inside(at))) {
+      const Step embedded = of_box.of(step);
+      if (does_something(embedded)) co_yield embedded;
     }
   }
-  const Chunks of_place{{scratch(0), 1}, {output(0), 0}, {scratch(boxes), 1}};
-  for (const Step& step : embedded(stages.across(across(at)), ranks_across(at), of_place)) {
-    co_yield step;
+  const Embedding of_place{ranks_across(at),
+                           {{scratch(0), 1}, {output(0), 0}, {scratch(boxes), 1}}};
+  for (const Step& step : stages.across(across(at))) {
+    const Step embedded = of_place.of(step);
+    if (does_something(embedded)) co_yield embedded;
   }
 }
 
 // What the ranks of this box have for this place of each box; and then, from each place of the
 // others, what they have for this rank.
-Steps hierarchical_all_to_all(Place at, PartStages stages) {
+Steps hierarchical_all_to_all(Place at, Stages stages) {
   for (int first = 0; first < at.ranks; first += at.box) {
-    const Chunks to_box{{input(first), 1}, {scratch(first), 1}, {scratch(at.ranks), 1}};
-    for (const Step& step : embedded(stages.inside(inside(at)), ranks_inside(at), to_box)) {
-      co_yield step;
+    const Embedding to_box{ranks_inside(at),
+                           {{input(first), 1}, {scratch(first), 1}, {scratch(at.ranks), 1}}};
+    for (const Step& step : stages.scatter(inside(at))) {
+      const Step embedded = to_box.of(step);
+      if (does_something(embedded)) co_yield embedded;
     }
   }
   for (int place = 0; place < at.box; ++place) {
-    const Chunks from_place{
-        {scratch(place), at.box}, {output(place), at.box}, {scratch(at.ranks), 1}};
-    for (const Step& step : embedded(stages.across(across(at)), ranks_across(at), from_place)) {
-      co_yield step;
+    const Embedding from_place{
+        ranks_across(at),
+        {{scratch(place), at.box}, {output(place), at.box}, {scratch(at.ranks), 1}}};
+    for (const Step& step : stages.across(across(at))) {
+      const Step embedded = from_place.of(step);
+      if (does_something(embedded)) co_yield embedded;
     }
   }
 }

@@ -43,16 +43,21 @@ Steps gather_round(Place at, Round round) {
 // Sums go the other way, and need memory on their way. A tree is cut into `trees` equal ones of
 // `span` places each, few enough for a link to hold a message of each: their edges are served
 // together. Within those, edges are served in the order in which one walks round a tree, so that
-// just one place of each depth has an unfinished sum.
+// just one place of each depth has an unfinished sum. Where chunks differ in length, each sum has a
+// scratch chunk as long as itself instead.
+enum class Sums { kOfEachDepth, kOfEachChunk };
 struct Forest {
-  int span;
-  int trees;
+  Place at;
+  Sums sums;
+  int span = 1;
+  int trees = 1;
 
-  explicit Forest(const Place& at) : span(1) {
+  explicit Forest(const Place& place, Sums kept = Sums::kOfEachDepth) : at(place), sums(kept) {
     while ((at.ranks + span - 1) / span > at.window) span *= 2;
     trees = (at.ranks + span - 1) / span;
   }
   Chunk sum(int place) const {
+    if (sums == Sums::kOfEachChunk) return scratch(at.after(-place));
     const int within = place % span;
     const int depth = std::countr_zero(static_cast<unsigned>(within == 0 ? span : within));
     return scratch(depth * trees + place / span);
@@ -83,6 +88,20 @@ Steps reduce_round(Place at, Forest forest, Round round) {
   for (const Step& step : exchange(at.window, count, count, give, take)) co_yield step;
 }
 
+Steps reduce_scatter(Place at, Sums sums) {
+  const Forest forest(at, sums);
+  for (int leaf = 1; leaf < forest.span; leaf += 2) {
+    // The leaf, and then the places whose last leaf it is.
+    for (int below = 1; lowest_bit(leaf + 1 - below) == below; below *= 2) {
+      const Round round{leaf + 1 - below, forest.span};
+      for (const Step& step : reduce_round(at, forest, round)) co_yield step;
+    }
+  }
+  for (int length = forest.span; length < at.ranks; length *= 2) {
+    for (const Step& step : reduce_round(at, forest, {length, 2 * length})) co_yield step;
+  }
+}
+
 }  // namespace
 
 Steps pat_all_gather(Place at) {
@@ -99,18 +118,7 @@ int pat_sums(const Place& at) {
   return depths(forest) * forest.trees;
 }
 
-Steps pat_reduce_scatter(Place at) {
-  const Forest forest(at);
-  for (int leaf = 1; leaf < forest.span; leaf += 2) {
-    // The leaf, and then the places whose last leaf it is.
-    for (int below = 1; lowest_bit(leaf + 1 - below) == below; below *= 2) {
-      const Round round{leaf + 1 - below, forest.span};
-      for (const Step& step : reduce_round(at, forest, round)) co_yield step;
-    }
-  }
-  for (int length = forest.span; length < at.ranks; length *= 2) {
-    for (const Step& step : reduce_round(at, forest, {length, 2 * length})) co_yield step;
-  }
-}
+Steps pat_reduce_scatter(Place at) { return reduce_scatter(at, Sums::kOfEachDepth); }
+Steps pat_reduce_scatter_uneven(Place at) { return reduce_scatter(at, Sums::kOfEachChunk); }
 
 }  // namespace catenary

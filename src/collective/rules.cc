@@ -66,6 +66,15 @@ NameSet bit_of(const Algorithm& algorithm) {
   return NameSet().set(static_cast<std::size_t>(&algorithm - algorithms().data()));
 }
 
+// Those that need not be named.
+NameSet chosen_by_cost() {
+  NameSet bits;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.chosen_by_cost) bits |= bit_of(algorithm);
+  }
+  return bits;
+}
+
 // The algorithms that a name stands for; nothing for a name that nobody knows.
 std::optional<NameSet> algorithms_named(const std::string& name) {
   std::optional<NameSet> found;
@@ -97,6 +106,7 @@ struct Vocabulary {
   const char* variable;
   BitsOf bits_of;
   std::vector<std::string> names;
+  NameSet unnamed;  // what may be used where nothing is named
 };
 
 std::string joined(const auto& words) {
@@ -105,10 +115,15 @@ std::string joined(const auto& words) {
   return text;
 }
 
+// Pairs are too many to be told one by one.
 std::vector<std::string> our_names() {
   std::set<std::string> known;
-  for (const Algorithm& algorithm : algorithms()) known.emplace(algorithm.name);
-  return {known.begin(), known.end()};
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.inside.empty()) known.emplace(algorithm.name);
+  }
+  std::vector<std::string> names(known.begin(), known.end());
+  names.emplace_back("and hier_<inside>_<across> of two of them");
+  return names;
 }
 
 Vocabulary algorithm_words() {
@@ -117,11 +132,11 @@ Vocabulary algorithm_words() {
   for (const std::string& ours : our_names()) {
     if (std::ranges::find(names, ours) == names.end()) names.push_back(ours);
   }
-  return {"NCCL_ALGO", algorithms_named, std::move(names)};
+  return {"NCCL_ALGO", algorithms_named, std::move(names), chosen_by_cost()};
 }
 
 Vocabulary protocol_words() {
-  return {"NCCL_PROTO", protocol_named, {std::begin(kProtocols), std::end(kProtocols)}};
+  return {"NCCL_PROTO", protocol_named, {std::begin(kProtocols), std::end(kProtocols)}, ~NameSet()};
 }
 
 std::vector<Collective> collectives_named(const char* variable, const std::string& prefix) {
@@ -149,12 +164,12 @@ NameSet parse_names(const Vocabulary& words, std::string_view list) {
     }
     bits |= *known;
   }
-  return excludes ? ~bits : bits;
+  return excludes ? words.unnamed & ~bits : bits;
 }
 
 Sets parse(const Vocabulary& words, std::string_view text) {
   Sets sets;
-  sets.fill(~NameSet());
+  sets.fill(words.unnamed);
   const std::vector<std::string> entries = split(text, ';');
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const std::vector<std::string> halves = split(entries[i], ':');
@@ -181,6 +196,8 @@ Sets parse(const Vocabulary& words, std::string_view text) {
 }
 
 }  // namespace
+
+AlgorithmRules::AlgorithmRules() { allowed_.fill(chosen_by_cost()); }
 
 AlgorithmRules::AlgorithmRules(std::string_view forced, std::string_view nccl_algo,
                                std::string_view nccl_proto)

@@ -7,6 +7,9 @@
 // nearest, and our own. As with NCCL a list binds AllReduce, AllGather, ReduceScatter, Broadcast
 // and Reduce. NCCL_PROTO has the same syntax and is checked; protocols mean nothing here.
 //
+// What is chosen by cost alone is allowed where nothing else is said; any other algorithm has to be
+// named.
+//
 // A value; any thread; nothing waits. What cannot be understood throws Error.
 #pragma once
 
@@ -24,7 +27,7 @@ using NameSet = std::bitset<256>;
 
 class AlgorithmRules {
  public:
-  AlgorithmRules() { allowed_.fill(~NameSet()); }
+  AlgorithmRules();
   // Each may be empty. Throws kInvalidArgument for a CATENARY_ALGO that no collective has, and
   // kInvalidUsage for lists that make no sense.
   AlgorithmRules(std::string_view forced, std::string_view nccl_algo, std::string_view nccl_proto);

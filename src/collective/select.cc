@@ -44,11 +44,15 @@ const Selection& Selector::decide(Collective collective, std::size_t size_class)
 
 void Selector::refuse(Collective collective) const {
   std::string names;
+  bool runs_more = false;
   for (const Algorithm& algorithm : algorithms()) {
     if (find_algorithm(collective, algorithm.name) != &algorithm) continue;
     if (!algorithm.runs_on(place())) continue;
+    runs_more = runs_more || !algorithm.chosen_by_cost;
+    if (!algorithm.chosen_by_cost) continue;
     names.append(names.empty() ? "" : ", ").append(algorithm.name);
   }
+  if (runs_more) names += ", and other pairs hier_<inside>_<across>";
   throw_error(ErrorCode::kInvalidUsage,
               "no algorithm available for function %s of %d ranks in boxes of %d.%s Those that run "
               "here are %s.",

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "src/base/error.h"
 #include "src/collective/fold.h"
@@ -28,6 +29,42 @@ TEST(Algorithms, every_collective_has_some_and_names_are_unambiguous) {
     }
   }
   EXPECT_EQ(collectives.size(), static_cast<std::size_t>(kCollectiveCount));
+}
+
+std::vector<std::string_view> flat_names(Collective collective) {
+  std::vector<std::string_view> names;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.collective == collective && algorithm.inside.empty())
+      names.push_back(algorithm.name);
+  }
+  return names;
+}
+
+TEST(Algorithms, go_inside_of_boxes_with_any_across_them) {
+  const std::vector<std::string_view> shards = {"direct", "ring", "halving_doubling", "pat"};
+  const std::pair<Collective, std::vector<std::string_view>> all[] = {
+      {Collective::kAllReduce, shards},
+      {Collective::kBroadcast, flat_names(Collective::kAllGather)},
+      {Collective::kAllGather, flat_names(Collective::kAllGather)},
+      {Collective::kReduceScatter, flat_names(Collective::kReduceScatter)},
+      {Collective::kAllToAll, flat_names(Collective::kAllToAll)}};
+  std::ptrdiff_t pairs = 0;
+  for (const auto& [collective, insides] : all) {
+    for (const std::string_view inside : insides) {
+      for (const std::string_view across : flat_names(collective)) {
+        const std::string name =
+            format("hier_%s_%s", std::string(inside).c_str(), std::string(across).c_str());
+        const Algorithm* found = find_algorithm(collective, name);
+        ASSERT_NE(found, nullptr) << name;
+        EXPECT_EQ(found->inside, inside);
+        EXPECT_EQ(found->across, across);
+        ++pairs;
+      }
+    }
+  }
+  EXPECT_EQ(pairs, std::ranges::count_if(algorithms(), [](const Algorithm& algorithm) {
+              return !algorithm.inside.empty();
+            }));
 }
 
 TEST(Algorithms, of_a_barrier_send_once_on_each_link) {
@@ -137,7 +174,9 @@ TEST(LogarithmicAlgorithms, send_to_logarithmically_many_peers) {
 // What is declared is held to by the checker; that it is not much more than that is held here.
 TEST(Scratch, that_is_declared_is_needed) {
   for (const Algorithm& algorithm : algorithms()) {
-    Place at{.ranks = 8, .root = 3, .box = 2};
+    Place at{.ranks = 8, .root = 3};
+    // Of two ranks there is nothing left to keep for those that need scratch for more.
+    if (!algorithm.inside.empty()) at = {.ranks = 16, .root = 3, .box = 4};
     if (is_point_to_point(algorithm.collective)) continue;
     int most = 0;
     for (at.rank = 0; at.rank < at.ranks; ++at.rank) {

@@ -147,6 +147,26 @@ TEST(Select, a_forced_name_does_not_win_where_it_cannot_run) {
   EXPECT_NE(algorithm(1, 1), "hier_direct_ring");
 }
 
+TEST(Select, a_pair_that_cost_does_not_choose_has_to_be_named) {
+  MachineFacts machine = roomy(4);
+  machine.box = 4;
+  const auto names = [&](std::string_view forced, std::string_view nccl_algo) {
+    std::set<std::string_view> found;
+    for (const Selection& each :
+         selector(16, machine, forced, nccl_algo).candidates(Collective::kAllReduce, 8)) {
+      EXPECT_TRUE(each.algorithm->chosen_by_cost || !forced.empty() ||
+                  nccl_algo.starts_with("hier"))
+          << each.algorithm->name;
+      found.insert(each.algorithm->name);
+    }
+    return found;
+  };
+  EXPECT_TRUE(names("", "").contains("hier_direct_ring"));
+  EXPECT_TRUE(names("", "^ring").contains("hier_direct_ring"));
+  EXPECT_EQ(names("hier_pat_tree", ""), std::set<std::string_view>{"hier_pat_tree"});
+  EXPECT_EQ(names("", "hier_pat_tree"), std::set<std::string_view>{"hier_pat_tree"});
+}
+
 TEST(Select, an_algorithm_gets_the_lanes_it_is_made_for) {
   const auto lanes = [](std::string_view forced) {
     return selector(8, roomy(8), forced).select(Collective::kAllReduce, 8).lanes;

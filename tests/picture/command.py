@@ -1,4 +1,6 @@
 """Runs the catenary command, for the scripts beside this file."""
+import itertools
+import re
 import subprocess
 
 
@@ -21,7 +23,17 @@ def runs_on(program, collective, algorithm, ranks, box):
 
 def algorithms(program):
     """(collective, algorithm) of all there are."""
+    collective = None
     for line in run(program, "list").splitlines():
-        collective, *names = line.split()
+        names = line.split()
+        if not line.startswith(" "):
+            collective = names.pop(0)
         for name in names:
-            yield collective, name
+            for written_out in without_braces(name):
+                yield collective, written_out
+
+
+def without_braces(text):
+    """What a shell makes of a{b,c}d."""
+    pieces = [piece.split(",") for piece in re.split(r"[{}]", text)]
+    return ["".join(choice) for choice in itertools.product(*pieces)]
