@@ -1,6 +1,7 @@
 #include "src/proof/loans.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <queue>
 
@@ -10,7 +11,7 @@ namespace catenary {
 namespace {
 
 // By rank: how many of its steps are known to be over.
-using Clock = std::vector<std::size_t>;
+using Clock = std::vector<std::uint32_t>;
 
 constexpr std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
@@ -24,7 +25,9 @@ struct Loan {
 class World {
  public:
   World(const Algorithm& algorithm, const ProofCase& which, int window, const LendingSource& source)
-      : which_(which), clocks_(index(which.ranks), Clock(index(which.ranks))) {
+      : which_(which),
+        clocks_(index(which.ranks), Clock(index(which.ranks))),
+        wires_(index(which.ranks) * index(which.ranks)) {
     std::vector<Place> places;
     for (int rank = 0; rank < which.ranks; ++rank) {
       places.push_back(place_of(which, rank));
@@ -33,7 +36,9 @@ class World {
     }
     for (int rank = 0; rank < which.ranks; ++rank) {
       const Schedule& mine = schedules_[index(rank)];
-      loans_.push_back(loans_in_place(rank, source(algorithm, places[index(rank)], mine)));
+      loans_.emplace_back();
+      if (!has_input(which, rank)) continue;
+      loans_.back() = loans_in_place(rank, source(algorithm, places[index(rank)], mine));
     }
   }
 
@@ -52,7 +57,14 @@ class World {
   }
 
  private:
+  // What senders knew when they sent, message by message.
+  struct Wire {
+    std::vector<Clock> sent;
+    std::size_t taken = 0;
+  };
+
   const std::vector<Step>& steps(int rank) const { return schedules_[index(rank)].steps; }
+  Wire& wire(int from, int to) { return wires_[index(from) * index(which_.ranks) + index(to)]; }
 
   std::vector<Loan> loans_in_place(int rank, const std::vector<Lending>& found) const {
     std::vector<Loan> loans;
@@ -81,16 +93,15 @@ class World {
     if (now == steps(rank).size()) return false;
     const Step& step = steps(rank)[now];
     if (step.recv_from != kNobody) {
-      std::queue<Clock>& wire = wires_[{step.recv_from, rank}];
-      if (wire.empty()) return false;
-      std::ranges::transform(mine, wire.front(), mine.begin(),
-                             [](std::size_t a, std::size_t b) { return std::max(a, b); });
-      wire.pop();
+      Wire& wire = this->wire(step.recv_from, rank);
+      if (wire.taken == wire.sent.size()) return false;
+      const Clock told = std::move(wire.sent[wire.taken++]);
+      for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = std::max(mine[i], told[i]);
     }
     judge(rank, now, mine);
-    mine[index(rank)] = now + 1;
+    ++mine[index(rank)];
     if (step.send_to != kNobody) {
-      wires_[{rank, step.send_to}].push(mine);
+      wire(rank, step.send_to).sent.push_back(mine);
       if (step.send_to != rank) ready_.push(step.send_to);
     }
     return true;
@@ -121,7 +132,7 @@ class World {
   std::vector<Schedule> schedules_;
   std::vector<std::vector<Loan>> loans_;  // by rank
   std::vector<Clock> clocks_;
-  std::map<std::pair<int, int>, std::queue<Clock>> wires_;
+  std::vector<Wire> wires_;  // by sender and receiver
   std::queue<int> ready_;
   std::string fault_;
 };

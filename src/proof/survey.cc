@@ -1,12 +1,17 @@
 #include "src/proof/survey.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 #include "src/base/error.h"
+#include "src/proof/fingerprint.h"
 #include "src/proof/loans.h"
 
 namespace catenary {
 namespace {
+
+using fingerprint_detail::ordered;
 
 // Around powers of two, round numbers, primes.
 constexpr int kSampledRanks[] = {65, 96, 100, 127, 128, 257, 512, 1000, 2048, 4096};
@@ -100,6 +105,43 @@ bool same_schedules(const Algorithm& algorithm, ProofCase one, ProofCase other,
   return true;
 }
 
+std::uint64_t hash_of(const Step& step, const auto& name_of_peer) {
+  const auto pair = [](int high, int low) {
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(high)) << 32 |
+           static_cast<std::uint32_t>(low);
+  };
+  const auto kinds = static_cast<int>(step.src.buffer) * 8 + static_cast<int>(step.dst.buffer);
+  const std::uint64_t peers = pair(name_of_peer(step.recv_from), name_of_peer(step.send_to));
+  const std::uint64_t chunks = pair(step.src.index, step.dst.index);
+  return ordered(ordered(peers, chunks), pair(kinds, step.received_first ? 1 : 0));
+}
+
+// Of all that ranks do in a case, counted from the first rank of the root's box on: equal for cases
+// that are one but for the numbers of their ranks.
+std::uint64_t hash_but_for_names(const Algorithm& algorithm, ProofCase which,
+                                 const std::vector<Cut>& cuts) {
+  const int first = which.root - which.root % which.box;
+  const auto name = [&](int rank) {
+    return rank == kNobody ? kNobody : (rank - first + which.ranks) % which.ranks;
+  };
+  std::set<int> windows;
+  std::uint64_t hash = static_cast<std::uint64_t>(algorithm.chunks(place_of(which, 0)));
+  for (const Cut& cut : cuts) {
+    which.slots = cut.slots;
+    which.count = cut.count;
+    const int window = slicing_of(which, algorithm.chunks(place_of(which, 0))).window();
+    if (!windows.insert(algorithm.sends_ahead ? window : 1).second) continue;
+    const StepSource source = source_of(algorithm, which);
+    for (int i = 0; i < which.ranks; ++i) {
+      hash = ordered(hash, static_cast<std::uint64_t>(i));
+      for (const Step& step : source.steps(place_of(which, (first + i) % which.ranks))) {
+        hash = ordered(hash, hash_of(step, name));
+      }
+    }
+  }
+  return hash;
+}
+
 class Survey {
  public:
   Survey(Checker& checker, const Algorithm& algorithm, const Scope& scope,
@@ -111,6 +153,7 @@ class Survey {
     for (const int ranks : rank_counts(scope_)) {
       if (too_many(ranks)) break;
       most_moves_ = 0;
+      known_.clear();
       for (const int root : roots_for(algorithm_.collective, ranks, scope_)) {
         for (const int receiver : receivers_for(algorithm_.collective, ranks, root)) {
           const ProofCase which{.collective = algorithm_.collective,
@@ -132,7 +175,8 @@ class Survey {
   bool too_many(int ranks) const {
     if (ranks <= kEveryRanks || scope_.from_ranks == scope_.to_ranks) return false;
     const double growth = static_cast<double>(ranks) / std::max(proof_.most_ranks, 1);
-    return static_cast<double>(most_moves_) * growth * growth > static_cast<double>(kMostMoves);
+    const std::uint64_t limit = algorithm_.chosen_by_cost ? kMostMoves : kMostMovesIfNamed;
+    return static_cast<double>(most_moves_) * growth * growth > static_cast<double>(limit);
   }
 
   // A box in which every rank does the same as in one that was proved needs no other proof.
@@ -143,18 +187,36 @@ class Survey {
       for (const int box : boxes) {
         which.box = box;
         if (which.ranks > 1 && !runs_on(algorithm_, which)) continue;
+        if (!has_turn(which)) continue;
         ++proof_.cases;
+        progress_(which);
         if (proved && same_schedules(algorithm_, *proved, which, cuts(which))) continue;
-        if (!prove_cuts(which)) return false;
+        if (!is_one_renamed(which) && !prove_cuts(which)) return false;
         if (!proved) proved = which;
       }
     }
     return true;
   }
 
+  // Where only some cuts have their turn, lanes take turns with the boxes that a root is in: all of
+  // them do the same inside of a box, and across boxes as the same root in any other.
+  bool has_turn(const ProofCase& which) const {
+    const bool in_turns = has_root(which.collective) && !algorithm_.chosen_by_cost;
+    return !in_turns || asks_for_a_case() ||
+           (which.root + which.root / which.box) % which.lanes == which.lane;
+  }
+
+  // Whether it is a case that was proved, with another root and all ranks renamed: then every word
+  // of that proof holds of it. (Where ranks have parts, those would have to be renamed as well.) A
+  // case that is not yet known is to be proved now.
+  bool is_one_renamed(const ProofCase& which) {
+    if (!has_root(which.collective) || holds_part_per_rank(which.collective)) return false;
+    const std::uint64_t hash = hash_but_for_names(algorithm_, which, all_cuts(which));
+    return !known_.insert({which.lane, which.box, which.root % which.box, hash}).second;
+  }
+
   bool prove_cuts(ProofCase which) {
     Orders orders;
-    progress_(which);
     if (which.ranks > 1 && which.ranks <= kEveryRanks) {
       const std::string fault = unsafe_loan(algorithm_, which);
       if (!fault.empty()) return fail(which, fault);
@@ -180,12 +242,27 @@ class Survey {
     return false;
   }
 
-  std::vector<Cut> cuts(const ProofCase& which) const {
+  std::vector<Cut> all_cuts(const ProofCase& which) const {
     std::vector<Cut> all = cuts_of(algorithm_, which);
     if (scope_.slots) all = {{*scope_.slots, all.back().count}};
-    if (!scope_.count) return all;
-    for (Cut& cut : all) cut.count = *scope_.count;
+    for (Cut& cut : all) cut.count = scope_.count.value_or(cut.count);
     return all;
+  }
+
+  std::vector<Cut> cuts(const ProofCase& which) const {
+    const std::vector<Cut> all = all_cuts(which);
+    return asks_for_a_case() || algorithm_.chosen_by_cost ? all : in_turn(all, which);
+  }
+  bool asks_for_a_case() const { return scope_.root || scope_.slots || scope_.count; }
+
+  // Of pairs there are so many that each case has its turn with some of the cuts only: with two,
+  // and for other roots than the first with one of the shorter ones. That changes nothing about the
+  // flow of data (survey.h), and for waiting there are enough cases.
+  static std::vector<Cut> in_turn(const std::vector<Cut>& all, const ProofCase& which) {
+    if (which.ranks > kEveryRanks) return all;
+    const auto turn = static_cast<std::size_t>(which.ranks + which.box + which.root + which.lane);
+    if (which.root != 0) return {all[turn % (all.size() - 1)]};
+    return {all[turn % all.size()], all[(turn + 2) % all.size()]};
   }
 
   Checker& checker_;
@@ -193,7 +270,10 @@ class Survey {
   const Scope& scope_;
   const std::function<void(const ProofCase&)>& progress_;
   Proof proof_;
-  std::uint64_t most_moves_ = 0;  // of a check with the last rank count
+  std::uint64_t most_moves_ =
+      0;  // of a check with the last rank count
+          // Of that rank count: lane, box, the root's place in its box, and what ranks do.
+  std::set<std::tuple<int, int, int, std::uint64_t>> known_;
 };
 
 }  // namespace
@@ -204,7 +284,8 @@ std::vector<Cut> cuts_for(Collective collective, int ranks, int chunk_count, int
   const auto parts = static_cast<std::size_t>(parts_a_lane * lanes);
   if (ranks >= kManyRanks) return {{2, parts}};
   if (ranks > kEveryRanks) return {{2, parts}, {3, 3 * parts - parts / 2}};
-  std::vector<Cut> all = {{2, 0}, {2, parts}, {3, 3 * parts + parts / 3}, {5, 9 * parts - 1}};
+  std::vector<Cut> all = {
+      {2, 0}, {2, parts}, {5, parts}, {3, 3 * parts + parts / 3}, {5, 9 * parts - 1}};
   if (parts > 1) all.insert(all.begin() + 1, {2, parts / 2});
   return all;
 }

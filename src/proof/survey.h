@@ -3,7 +3,12 @@
 // Up to kEveryRanks ranks: every rank count, root, lane and box, each with buffers cut in several
 // ways: none and fewer elements than chunks, parts of unequal length, one pass and several,
 // messages of one slice and as many as a link's slots allow. Above: some rank counts, roots and
-// boxes, with one or two cuts, as far as a case takes no more than kMostMoves.
+// boxes, with one or two cuts, as far as a case takes no more than kMostMoves. Pairs that run only
+// if they are named have one or two of the cuts a case, in turn, and go as far as
+// kMostMovesIfNamed: they are so many that the proof of all would take too long otherwise.
+//
+// A case in which all ranks do the same as in one that was proved, in other boxes or with another
+// root and their numbers moved round the circle, is proved with it. (The latter is known by a hash.)
 //
 // Why that many cuts will do: a step and both ends of a message are about one part of the buffers,
 // so what happens to an element does not depend on how long its part is, nor on the other parts.
@@ -27,6 +32,7 @@ namespace catenary {
 inline constexpr int kEveryRanks = 64;
 inline constexpr int kMostRanks = 4096;
 inline constexpr std::uint64_t kMostMoves = 100'000'000;
+inline constexpr std::uint64_t kMostMovesIfNamed = 2'000'000;
 
 // What to prove; all of it where nothing is said.
 struct Scope {

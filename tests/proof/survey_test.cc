@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 
 namespace catenary {
 namespace {
@@ -33,6 +34,39 @@ TEST(Survey, takes_every_root_and_every_box) {
   prove(chain, {.from_ranks = 6, .to_ranks = 6},
         [&](const ProofCase& which) { roots.insert(which.root); });
   EXPECT_EQ(roots.size(), 6u);
+}
+
+TEST(Survey, proves_pairs_that_need_scratch_inside) {
+  const std::pair<Collective, const char*> pairs[] = {
+      {Collective::kReduceScatter, "hier_pat_pat"},
+      {Collective::kReduceScatter, "hier_recursive_halving_ring"},
+      {Collective::kAllReduce, "hier_pat_double_tree"},
+      {Collective::kAllReduce, "hier_halving_doubling_recursive_doubling"},
+      {Collective::kAllToAll, "hier_bruck_bruck"}};
+  for (const auto& [collective, name] : pairs) {
+    // With boxes of 4 and more, messages of many slices, and many messages of one.
+    const Proof proof =
+        prove(*find_algorithm(collective, name), {.from_ranks = 8, .to_ranks = 24}, ignore);
+    EXPECT_EQ(proof.fault, "") << name;
+    EXPECT_GT(proof.scratch_chunks, 0) << name;
+    const Proof ahead = prove(*find_algorithm(collective, name),
+                              {.from_ranks = 16, .to_ranks = 16, .slots = 5, .count = 16}, ignore);
+    EXPECT_EQ(ahead.fault, "") << name;
+  }
+}
+
+// What is known of one root holds of those that are it but for names, and of no others.
+TEST(Survey, proves_a_root_that_differs) {
+  Algorithm wrong = *find_algorithm(Collective::kBroadcast, "hier_direct_chain");
+  wrong.steps = [](Place at) -> Steps {
+    const Algorithm& right = *find_algorithm(Collective::kBroadcast, "hier_direct_chain");
+    for (Step step : right.steps(at)) {
+      if (at.root == 7 && at.rank == 2 && step.dst == output(3)) step.dst = output(2);
+      co_yield step;
+    }
+  };
+  const Proof proof = prove(wrong, {.from_ranks = 12, .to_ranks = 12}, ignore);
+  EXPECT_EQ(proof.fault.find("12 ranks, root 7, box 4"), 0u) << proof.fault;
 }
 
 TEST(Survey, keeps_to_its_scope) {
@@ -79,6 +113,7 @@ TEST(Survey, cuts_buffers_in_every_way_that_matters) {
   bool passes = false;
   bool slices = false;
   bool uneven = false;
+  bool ahead = false;
   for (const Cut& cut : cuts_for(Collective::kAllReduce, 6, 6, 1)) {
     const ProofCase which{.ranks = 6, .count = cut.count, .slots = cut.slots};
     const Slicing slicing = slicing_of(which, 6);
@@ -86,9 +121,10 @@ TEST(Survey, cuts_buffers_in_every_way_that_matters) {
     fewer = fewer || (cut.count > 0 && cut.count < 6);
     passes = passes || slicing.passes() > 1;
     slices = slices || slicing.slices(slicing.part(0, 0)) > 1;
+    ahead = ahead || slicing.window() > 1;
     uneven = uneven || (cut.count > 6 && cut.count % 6 != 0);
   }
-  EXPECT_TRUE(none && fewer && passes && slices && uneven);
+  EXPECT_TRUE(none && fewer && passes && slices && uneven && ahead);
 }
 
 }  // namespace
