@@ -8,7 +8,8 @@
 // kMostMovesIfNamed: they are so many that the proof of all would take too long otherwise.
 //
 // A case in which all ranks do the same as in one that was proved, in other boxes or with another
-// root and their numbers moved round the circle, is proved with it. (The latter is known by a hash.)
+// root and their numbers moved round the circle, is proved with it. (The latter is known by a
+// hash.)
 //
 // Why that many cuts will do: a step and both ends of a message are about one part of the buffers,
 // so what happens to an element does not depend on how long its part is, nor on the other parts.
