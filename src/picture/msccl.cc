@@ -244,6 +244,17 @@ std::string notes(const Scene& scene, const std::vector<Lowering>& ranks) {
   return text;
 }
 
+// What its reader takes: of a longer name it would overwrite what lies behind. The collective
+// stands beside it anyway.
+std::string algorithm_name(const Scene& scene, const std::string& collective) {
+  constexpr std::size_t kMostCharacters = 63;
+  const std::string name(scene.algorithm->name);
+  const std::string full =
+      format("catenary_%s_%s_%d", name.c_str(), collective.c_str(), scene.ranks);
+  if (full.size() <= kMostCharacters) return full;
+  return format("catenary_%s_%d", name.c_str(), scene.ranks);
+}
+
 }  // namespace
 
 std::string msccl_xml(const Scene& scene, MscclCalls calls) {
@@ -268,11 +279,11 @@ std::string msccl_xml(const Scene& scene, MscclCalls calls,
   const int chunks = schedules[0][0].chunk_count;
   std::string xml = notes(scene, ranks);
   xml += format(
-      "<algo name=\"catenary_%s_%s_%d\" proto=\"Simple\" nchannels=\"%d\" nchunksperloop=\"%d\" "
+      "<algo name=\"%s\" proto=\"Simple\" nchannels=\"%d\" nchunksperloop=\"%d\" "
       "ngpus=\"%d\" coll=\"%s\" inplace=\"%d\" outofplace=\"%d\" minBytes=\"0\" "
       "maxBytes=\"1099511627776\">\n",
-      std::string(scene.algorithm->name).c_str(), collective.c_str(), scene.ranks, scene.lanes,
-      chunks * scene.lanes, scene.ranks, collective.c_str(), in_place ? 1 : 0, in_place ? 0 : 1);
+      algorithm_name(scene, collective).c_str(), scene.lanes, chunks * scene.lanes, scene.ranks,
+      collective.c_str(), in_place ? 1 : 0, in_place ? 0 : 1);
   for (int rank = 0; rank < scene.ranks; ++rank) {
     const Lowering& lowered = ranks[static_cast<std::size_t>(rank)];
     xml += format("  <gpu id=\"%d\" i_chunks=\"%d\" o_chunks=\"%d\" s_chunks=\"%d\">\n", rank,

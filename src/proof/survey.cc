@@ -270,9 +270,9 @@ class Survey {
   const Scope& scope_;
   const std::function<void(const ProofCase&)>& progress_;
   Proof proof_;
-  std::uint64_t most_moves_ =
-      0;  // of a check with the last rank count
-          // Of that rank count: lane, box, the root's place in its box, and what ranks do.
+  // Of the last rank count: the moves of a check, and what is proved: lane, box, the root's place
+  // in its box, and what ranks do.
+  std::uint64_t most_moves_ = 0;
   std::set<std::tuple<int, int, int, std::uint64_t>> known_;
 };
 
