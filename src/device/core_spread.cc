@@ -14,6 +14,12 @@ constexpr std::int32_t kFirstPause_ns = 2'000'000;
 constexpr std::int32_t kLongestPause_ns = 8'000'000;
 constexpr std::int64_t kForgotten_ns = 1'000'000'000;
 
+// A niced program takes a slice now and then, too: only who loses several of them at once has moved
+// to a place that is worse.
+constexpr std::int64_t kTrial_ns = 20'000'000;
+constexpr std::int32_t kBadTrial_us = 8'000;
+constexpr std::int32_t kPauseAfterBadTrial_ns = 400'000'000;
+
 // Onto another one of the cores that the calling thread may use; it may use all of them afterwards.
 void leave_core() noexcept {
   cpu_set_t mine;
@@ -34,11 +40,19 @@ void leave_core() noexcept {
 
 }  // namespace
 
+void CoreSpread::slice_lost(std::int64_t lost_ns, std::int64_t now) noexcept {
+  if (now - moved_ns_ > kTrial_ns) return;
+  lost_us_ += static_cast<std::int32_t>(std::min(lost_ns, kTrial_ns) / 1000);
+  if (lost_us_ >= kBadTrial_us) pause_ns_ = kPauseAfterBadTrial_ns;
+}
+
 void CoreSpread::move_if_due(std::int64_t now) noexcept {
   const std::int64_t since = now - moved_ns_;
   if (since < pause_ns_ || Config::process().core_spread == 0) return;
-  pause_ns_ = since > kForgotten_ns ? kFirstPause_ns : std::min(2 * pause_ns_, kLongestPause_ns);
+  const bool afresh = since > kForgotten_ns || pause_ns_ > kLongestPause_ns;
+  pause_ns_ = afresh ? kFirstPause_ns : std::min(2 * pause_ns_, kLongestPause_ns);
   moved_ns_ = now;
+  lost_us_ = 0;
   leave_core();
 }
 

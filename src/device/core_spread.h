@@ -9,8 +9,13 @@
 //
 // One thread at a time. Nothing waits, but a move takes some 20 us, so the pause until the next one
 // grows to some milliseconds. It must not grow further: each time that a rank had to wait for long
-// and slept, the system may put both together again. Nothing fails: a thread that is bound to one
-// core stays.
+// and slept, the system may put both together again.
+//
+// A program of equal right on the other core takes a slice of milliseconds whenever the thread
+// yields there, and sharing with whom one waits for was better. Who lost several slices right after
+// a move stays where it is for long. Beside a busy loop 8 bytes took 18 us in the mean, and take 5.
+//
+// Nothing fails: a thread that is bound to one core stays.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +26,12 @@ class CoreSpread {
  public:
   // The thread has yielded from `before_ns` to `after_ns`.
   void yielded(std::int64_t before_ns, std::int64_t after_ns) noexcept {
-    if (after_ns - before_ns < kSwitch_ns) {
+    const std::int64_t took_ns = after_ns - before_ns;
+    if (took_ns < kSwitch_ns) {
       in_a_row_ = 0;
+    } else if (took_ns > kSlice_ns) {
+      in_a_row_ = 0;
+      slice_lost(took_ns, after_ns);
     } else if (++in_a_row_ >= kManySwitches) {
       in_a_row_ = 0;
       move_if_due(after_ns);
@@ -31,14 +40,17 @@ class CoreSpread {
 
  private:
   static constexpr std::int64_t kSwitch_ns = 700;  // an empty yield takes some 400
+  static constexpr std::int64_t kSlice_ns = 1'000'000;
   static constexpr int kManySwitches = 64;
 
+  void slice_lost(std::int64_t lost_ns, std::int64_t now) noexcept;
   void move_if_due(std::int64_t now) noexcept;
 
   // Zero at first and few, since a library has little thread-local memory.
   std::int64_t moved_ns_ = 0;
   std::int32_t pause_ns_ = 0;  // until the next move may be
   std::int32_t in_a_row_ = 0;
+  std::int32_t lost_us_ = 0;  // to other programs, since the move
 };
 
 }  // namespace catenary

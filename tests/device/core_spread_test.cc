@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::int64_t kLong_ns = 5'000;
 constexpr std::int64_t kShort_ns = 300;
+constexpr std::int64_t kSlice_ns = 4'000'000;
 constexpr int kMany = 100;  // enough for one move
 constexpr std::int64_t kSecond_ns = 1'000'000'000;
 
@@ -49,6 +50,29 @@ TEST(CoreSpread, LeavesTheCoreThatItSharesAndMayUseAllItMightBefore) {
 TEST(CoreSpread, StaysAfterFewYieldsOrShortOnes) {
   EXPECT_LE(moves_of_ten(10, kLong_ns), 3);
   EXPECT_LE(moves_of_ten(kMany, kShort_ns), 3);
+}
+
+// Another program took slices right after the move: ten tries in the next 300 ms move nobody.
+TEST(CoreSpread, StaysWhereItIsOnceAMoveHasLedToABusyCore) {
+  CoreSpread spread;
+  moves(spread, kMany, kLong_ns, kSecond_ns);
+  moves(spread, 3, kSlice_ns, kSecond_ns + kMany * kLong_ns);
+  int moved = 0;
+  for (int i = 1; i <= 10; ++i)
+    moved += moves(spread, kMany, kLong_ns, kSecond_ns + i * 30'000'000) ? 1 : 0;
+  EXPECT_LE(moved, 3);
+}
+
+// One slice is what a niced program takes now and then.
+TEST(CoreSpread, MovesAgainAfterALostSlice) {
+  const cpu_set_t cores = allowed_cores();
+  CoreSpread spread;
+  moves(spread, kMany, kLong_ns, kSecond_ns);
+  moves(spread, 1, kSlice_ns, kSecond_ns + kMany * kLong_ns);
+  int moved = 0;
+  for (int i = 1; i <= 10; ++i)
+    moved += moves(spread, kMany, kLong_ns, kSecond_ns + i * 30'000'000) ? 1 : 0;
+  EXPECT_GE(moved, CPU_COUNT(&cores) > 1 ? 5 : 0);
 }
 
 TEST(CoreSpread, StaysOnTheOnlyCoreItHas) {
