@@ -18,6 +18,8 @@ from results import STARTUP, Results, WorkerError, parse_report, spread
 HERE = os.path.dirname(os.path.abspath(__file__))
 OPERATIONS = ["all_reduce", "reduce_scatter", "all_gather", "alltoall", "broadcast", "reduce",
               "sendrecv"]
+MEMORIES = ["mapped", "private"]
+SPLIT = {"reduce_scatter", "all_gather", "alltoall"}  # a size is a part for each rank
 TYPE_BYTES = {"float": 4, "half": 2, "bfloat16": 2}
 SIZES = "8,1K,8K,64K,256K,1M,4M,16M,64M,256M"
 CROWDED_LARGEST = 16 << 20
@@ -59,10 +61,11 @@ def parse_arguments(argv):
                              f"up to {CROWDED_LARGEST >> 20}M)")
     parser.add_argument("--types", type=listed(str, list(TYPE_BYTES)), default=["float"],
                         help="of all_reduce: float, half, bfloat16; all others are of float (float)")
-    parser.add_argument("--memory", type=listed(str, ["mapped", "private"]),
-                        default=["mapped", "private"],
+    parser.add_argument("--memory", type=listed(str, MEMORIES), default=MEMORIES,
                         help="our buffers: mapped (ncclMemAlloc), private (malloc) (both)")
-    parser.add_argument("--only", type=listed(str), help="the implementations to measure (all)")
+    parser.add_argument("--only", type=listed(str),
+                        help=f"the implementations to measure, some of "
+                             f"{', '.join(each.name for each in catalogue(MEMORIES, None))} (all)")
     parser.add_argument("--rounds", type=int, default=5, help="how often each has its turn (5)")
     parser.add_argument("--sample-us", type=int, default=4000, help="how long a sample lasts (4000)")
     parser.add_argument("--samples", type=int, default=3, help="samples in each round (3)")
@@ -87,8 +90,9 @@ def points_of(arguments, operation, ranks, cores):
         sizes = [size for size in map(parse_size, SIZES.split(","))
                  if ranks <= cores or size <= CROWDED_LARGEST]
     types = arguments.types if operation == "all_reduce" else ["float"]
+    parts = ranks if operation in SPLIT else 1
     return [f"{operation}/{kind}/{size}" for kind in types for size in sizes
-            if size % (TYPE_BYTES[kind] * ranks) == 0]
+            if size % (TYPE_BYTES[kind] * parts) == 0]
 
 
 def first_line(path, key):

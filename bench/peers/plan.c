@@ -17,14 +17,13 @@ const char* operation_name(Operation operation) { return kOperationNames[operati
 const char* type_name(Type type) { return kTypeNames[type]; }
 size_t type_bytes(Type type) { return type == kFloat ? 4 : 2; }
 
+static int split_among_ranks(Operation operation) {
+  return operation == kReduceScatter || operation == kAllGather || operation == kAlltoall;
+}
+
 size_t count_of(const Point* point, int ranks) {
   const size_t elements = point->bytes / type_bytes(point->type);
-  switch (point->operation) {
-    case kReduceScatter:
-    case kAllGather:
-    case kAlltoall: return elements / (size_t)ranks;
-    default: return elements;
-  }
+  return split_among_ranks(point->operation) ? elements / (size_t)ranks : elements;
 }
 
 static long number(const char* text, const char* what) {
@@ -54,8 +53,9 @@ static Point read_point(const char* text, int ranks) {
   point.type = (Type)index_in(kTypeNames, kTypes, type, "data type");
   point.bytes = (size_t)number(bytes, "size");
   free(copy);
-  if (point.bytes == 0 || point.bytes % (type_bytes(point.type) * (size_t)ranks) != 0) {
-    fail("%s: the size is no multiple of an element for each of %d ranks", text, ranks);
+  const size_t parts = split_among_ranks(point.operation) ? (size_t)ranks : 1;
+  if (point.bytes == 0 || point.bytes % (type_bytes(point.type) * parts) != 0) {
+    fail("%s: the size is no multiple of %zu elements", text, parts);
   }
   return point;
 }

@@ -56,23 +56,35 @@ std::uint32_t digest_of(const std::vector<Range>& parts) {
   return static_cast<std::uint32_t>(digest ^ digest >> 32);
 }
 
+namespace {
+
+// What to do about it, by how far the two operations are apart.
+const char* remedy_of(const Descriptor& mine, const Descriptor& theirs) {
+  Descriptor alike = theirs;
+  alike.algorithm = mine.algorithm;
+  if (mine != theirs && mine == alike)
+    return "they chose different algorithms for it: set CATENARY_ALGO and NCCL_ALGO alike for all "
+           "ranks";
+  if (mine.sequence != theirs.sequence || mine.kind != theirs.kind)
+    return "every rank must issue the same operations in the same order";
+  return is_point_to_point(mine.kind)
+             ? "a message is received with the count and the type that it is sent with"
+             : "count, type, reduction and root of an operation must be alike on all ranks";
+}
+
+}  // namespace
+
 Error disagreement(int rank, const Descriptor& mine, int peer, const Descriptor& theirs) {
   // Of two numbers, the lower one is of something that only one of them took part in.
   const std::string since =
       mine.sequence == theirs.sequence
           ? ""
           : format(" since number %u at the latest", std::min(mine.sequence, theirs.sequence));
-  Descriptor alike = theirs;
-  alike.algorithm = mine.algorithm;
-  const bool same_operation = mine != theirs && mine == alike;
-  const char* remedy = same_operation
-                           ? "they chose different algorithms for it: set CATENARY_ALGO and "
-                             "NCCL_ALGO alike for all ranks"
-                           : "every rank must issue the same operations in the same order";
   return {
       ErrorCode::kInvalidUsage,
       format("ranks do not agree%s: rank %d has issued %s, but rank %d has issued %s; %s",
-             since.c_str(), rank, describe(mine).c_str(), peer, describe(theirs).c_str(), remedy)};
+             since.c_str(), rank, describe(mine).c_str(), peer, describe(theirs).c_str(),
+              remedy_of(mine, theirs))};
 }
 
 }  // namespace catenary

@@ -48,6 +48,25 @@ TEST(Descriptor, that_does_not_match_is_told_with_both_and_with_the_place) {
   EXPECT_EQ(std::string(same.what()).rfind("ranks do not agree: rank 1 ", 0), 0u) << same.what();
 }
 
+TEST(Descriptor, that_does_not_match_is_told_with_what_to_do_about_it) {
+  const auto told = [](const Descriptor& mine, const Descriptor& theirs, const char* remedy) {
+    const std::string text = disagreement(0, mine, 1, theirs).what();
+    EXPECT_NE(text.find(remedy), std::string::npos) << text;
+  };
+  told(all_reduce(100), all_reduce(101), "count, type, reduction and root");
+  Descriptor other = all_reduce(100);
+  other.algorithm = 1;
+  told(all_reduce(100), other, "different algorithms");
+  other = all_reduce(100);
+  other.kind = Collective::kBroadcast;
+  told(all_reduce(100), other, "the same operations in the same order");
+  Descriptor sent = all_reduce(3);
+  sent.kind = Collective::kSend;
+  Descriptor longer = sent;
+  longer.count = 4;
+  told(sent, longer, "received with the count");
+}
+
 TEST(Descriptor, matches_only_its_equal) {
   EXPECT_EQ(all_reduce(100), all_reduce(100));
   EXPECT_NE(all_reduce(100), all_reduce(101));

@@ -176,9 +176,12 @@ class WhoTakesPart(unittest.TestCase):
     def test_points_are_whole_elements_for_every_rank(self):
         arguments = compare.parse_arguments(["--types", "float,half", "--sizes", "8,1K"])
         self.assertEqual(compare.points_of(arguments, "all_reduce", 4, 2),
-                         ["all_reduce/float/1024", "all_reduce/half/8", "all_reduce/half/1024"])
-        self.assertEqual(compare.points_of(arguments, "reduce", 2, 2), ["reduce/float/8",
-                                                                     "reduce/float/1024"])
+                         ["all_reduce/float/8", "all_reduce/float/1024", "all_reduce/half/8",
+                          "all_reduce/half/1024"])
+        self.assertEqual(compare.points_of(arguments, "all_gather", 2, 2),
+                         ["all_gather/float/8", "all_gather/float/1024"])
+        self.assertEqual(compare.points_of(arguments, "all_gather", 4, 2),
+                         ["all_gather/float/1024"])
         self.assertEqual(compare.points_of(arguments, STARTUP, 2, 2), [])
 
     def test_where_ranks_outnumber_cores_sizes_end_earlier(self):
