@@ -73,8 +73,10 @@ std::vector<Variable> variables_of_communicators() {
       text("NCCL_ALGO", &Config::nccl_algo,
            "The algorithms that may be used, in NCCL's syntax: \"ring,tree\", \"^ring\", "
            "\"ring;allreduce:tree\". Ring means ring and chain, Tree our trees, PAT pat; our own "
-           "names work, too. Pairs (`hier_<inside>_<across>`) that are not among the few that cost "
-           "chooses from have to be named. CollnetDirect, CollnetChain, NVLS and NVLSTree mean "
+           "names of what allreduce, allgather, reducescatter, broadcast and reduce have work, too "
+           "(CATENARY_ALGO for other collectives). Pairs (`hier_<inside>_<across>`) that are not "
+           "among the few that cost chooses from have to be named. CollnetDirect, CollnetChain, "
+           "NVLS and NVLSTree mean "
            "nothing that we have. A collective that is left without any fails, as with NCCL."),
       text("NCCL_PROTO", &Config::nccl_proto,
            "Checked, but without effect: LL, LL128 and Simple are ways of GPUs to write memory."),

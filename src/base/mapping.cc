@@ -68,6 +68,10 @@ void populate(std::byte* at, std::size_t bytes) noexcept {
   ::madvise(at, bytes, MADV_POPULATE_WRITE);
 }
 
+void prefer_large_pages(std::byte* at, std::size_t bytes) noexcept {
+  ::madvise(at, bytes, MADV_HUGEPAGE);
+}
+
 UniqueFd create_memfd(const char* name, std::size_t bytes) {
   UniqueFd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) throw_system_error("cannot create a memfd for shared memory", errno);

@@ -41,6 +41,10 @@ class Mapping {
 // hint: where the system cannot, or has no memory, they come when touched.
 void populate(std::byte* at, std::size_t bytes) noexcept;
 
+// Where the range is touched here and there, large pages spare it most misses of address
+// translation, at the price of memory that nothing uses. A hint.
+void prefer_large_pages(std::byte* at, std::size_t bytes) noexcept;
+
 // A memfd of exactly `bytes`, close-on-exec, sealed against growing and shrinking. Sparse: pages
 // cost memory when first touched.
 UniqueFd create_memfd(const char* name, std::size_t bytes);

@@ -12,8 +12,9 @@
 //   Barrier                  an AllReduce of nothing: what ranks wait for is each other's openings
 // A step's chunks, and the two ends of a message, are equally long.
 //
-// Of every collective that has levels, any algorithm goes inside of boxes with any across them: the
-// pair is called hier_<inside>_<across>.
+// A collective that has levels (AllReduce, Broadcast, AllGather, ReduceScatter, AlltoAll) runs with
+// any of its algorithms across boxes, and inside of them with any of its own or, for AllReduce and
+// Broadcast, of those that make and gather shards: the pair is called hier_<inside>_<across>.
 //
 // Every schedule is right in place, for the layouts that NCCL documents (AllReduce, Reduce,
 // Broadcast: input == output; and so for AlltoAll, which NCCL leaves undefined; AllGather, Gather:

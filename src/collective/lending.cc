@@ -1,7 +1,9 @@
 #include "src/collective/lending.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace catenary {
 namespace {
@@ -50,44 +52,67 @@ class Analysis {
     return at_.ranks <= kMostRanksInPlace && was_taken_before(lent_at, *overwritten);
   }
 
-  std::optional<std::size_t> overwritten_at(const Chunk& given) const {
+  // Output is written once, so there is one step at most.
+  std::optional<std::size_t> overwritten_at(const Chunk& given) {
     const Chunk target = over(collective_, at_, given);
+    if (!target) return std::nullopt;
+    if (writers_.empty()) find_writers();
+    const auto writer = writers_.find(target.index);
+    if (writer == writers_.end() || changes_nothing(mine_.steps[writer->second], given))
+      return std::nullopt;
+    return writer->second;
+  }
+
+  void find_writers() {
     for (std::size_t i = 0; i < mine_.steps.size(); ++i) {
-      if (mine_.steps[i].dst == target && target && !changes_nothing(mine_.steps[i], given))
-        return i;
+      const Chunk& dst = mine_.steps[i].dst;
+      if (dst.buffer == Buffer::kOutput) writers_.emplace(dst.index, i);
     }
-    return std::nullopt;
   }
 
   // What the peer sent us last, of what we have received up to the end of step `end`, it sent in
   // the step that takes our message or later.
   bool was_taken_before(std::size_t lent_at, std::size_t end) {
-    const int peer = mine_.steps[lent_at].send_to;
-    int sent_before = 0;
-    for (std::size_t i = 0; i < lent_at; ++i) sent_before += mine_.steps[i].send_to == peer;
-    int received = 0;
-    for (std::size_t i = 0; i <= end; ++i) received += mine_.steps[i].recv_from == peer;
-    bool taken = false;
-    for (const Step& step : schedule_of_peer(peer).steps) {
-      if (step.recv_from == at_.rank && sent_before-- == 0) taken = true;
-      if (step.send_to == at_.rank && --received == 0) return taken;
-    }
-    return false;
+    const auto& [mine, theirs] = traffic_with(mine_.steps[lent_at].send_to);
+    const auto number = std::ranges::lower_bound(mine.sends, lent_at) - mine.sends.begin();
+    const auto received = std::ranges::upper_bound(mine.receives, end) - mine.receives.begin();
+    if (received == 0) return false;
+    const auto taken = static_cast<std::size_t>(number);
+    const auto last = static_cast<std::size_t>(received - 1);
+    return taken < theirs.receives.size() && last < theirs.sends.size() &&
+           theirs.receives[taken] <= theirs.sends[last];
   }
 
-  const Schedule& schedule_of_peer(int peer) {
-    const auto known = peers_.find(peer);
-    if (known != peers_.end()) return known->second;
+  // The steps of a schedule that deal with one peer.
+  struct Traffic {
+    std::vector<std::size_t> sends;
+    std::vector<std::size_t> receives;
+  };
+  static Traffic traffic_of(const Schedule& schedule, int peer) {
+    Traffic traffic;
+    for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+      if (schedule.steps[i].send_to == peer) traffic.sends.push_back(i);
+      if (schedule.steps[i].recv_from == peer) traffic.receives.push_back(i);
+    }
+    return traffic;
+  }
+
+  // Ours with the peer, and the peer's with us.
+  const std::pair<Traffic, Traffic>& traffic_with(int peer) {
+    const auto known = traffic_.find(peer);
+    if (known != traffic_.end()) return known->second;
     Place there = at_;
     there.rank = peer;
-    return peers_.emplace(peer, schedule_of(algorithm_, there)).first->second;
+    const Traffic theirs = traffic_of(schedule_of(algorithm_, there), at_.rank);
+    return traffic_.emplace(peer, std::pair(traffic_of(mine_, peer), theirs)).first->second;
   }
 
   const Algorithm& algorithm_;
   const Collective collective_;
   const Place at_;
   const Schedule& mine_;
-  std::map<int, Schedule> peers_;
+  std::map<int, std::size_t> writers_;  // by chunk of output
+  std::map<int, std::pair<Traffic, Traffic>> traffic_;
 };
 
 }  // namespace

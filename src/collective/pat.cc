@@ -27,17 +27,17 @@ struct Round {
 
 // What a rank has received of a chunk it passes on from `output`, so all edges of one length are
 // one round, the longest first.
-Steps gather_round(Place at, Round round) {
-  const auto give = [&](int i) {
+auto gather_round(const Place& at, Round round) {
+  const auto give = [at, round](int i) {
     const int place = round.place(i);
     return Step{.src = output(at.after(round.length() - place)),
                 .send_to = at.after(round.length())};
   };
-  const auto take = [&](int i) {
+  const auto take = [at, round](int i) {
     return Step{.recv_from = at.after(-round.length()), .dst = output(at.after(-round.place(i)))};
   };
   const int count = round.count(at.ranks);
-  for (const Step& step : exchange(at.window, count, count, give, take)) co_yield step;
+  return exchange(at.window, count, count, give, take);
 }
 
 // Sums go the other way, and need memory on their way. A tree is cut into `trees` equal ones of
@@ -69,14 +69,14 @@ int depths(const Forest& forest) {
 }
 
 // The sum of all that hangs from a place goes up, and one from below comes in.
-Steps reduce_round(Place at, Forest forest, Round round) {
-  const auto give = [&](int i) {
+auto reduce_round(const Place& at, const Forest& forest, Round round) {
+  const auto give = [at, forest, round](int i) {
     const int place = round.place(i);
     const bool is_leaf = lowest_bit(place) == 1 || place + 1 == at.ranks;
     return Step{.src = is_leaf ? input(at.after(-place)) : forest.sum(place),
                 .send_to = at.after(-round.length())};
   };
-  const auto take = [&](int i) {
+  const auto take = [at, forest, round](int i) {
     const int place = round.place(i) - round.length();
     const bool is_first = round.length() == 1;
     const bool is_complete = place == 0 && 2 * round.length() >= at.ranks;
@@ -85,7 +85,7 @@ Steps reduce_round(Place at, Forest forest, Round round) {
                 .dst = is_complete ? output(0) : forest.sum(place)};
   };
   const int count = round.count(at.ranks);
-  for (const Step& step : exchange(at.window, count, count, give, take)) co_yield step;
+  return exchange(at.window, count, count, give, take);
 }
 
 Steps reduce_scatter(Place at, Sums sums) {

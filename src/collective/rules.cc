@@ -75,11 +75,16 @@ NameSet chosen_by_cost() {
   return bits;
 }
 
+bool is_ruled(const Algorithm& algorithm) {
+  return std::ranges::find(kRuled, algorithm.collective) != std::end(kRuled);
+}
+
 // The algorithms that a name stands for; nothing for a name that nobody knows.
 std::optional<NameSet> algorithms_named(const std::string& name) {
   std::optional<NameSet> found;
   for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.name == name) found = found.value_or(NameSet()) | bit_of(algorithm);
+    if (algorithm.name == name && is_ruled(algorithm))
+      found = found.value_or(NameSet()) | bit_of(algorithm);
   }
   for (const Likeness& likeness : likenesses()) {
     if (likeness.nccl_name != without_underscores(name)) continue;
@@ -116,20 +121,21 @@ std::string joined(const auto& words) {
 }
 
 // Pairs are too many to be told one by one.
-std::vector<std::string> our_names() {
+std::vector<std::string> our_names(bool ruled_only) {
   std::set<std::string> known;
   for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.inside.empty()) known.emplace(algorithm.name);
+    if (algorithm.inside.empty() && (!ruled_only || is_ruled(algorithm)))
+      known.emplace(algorithm.name);
   }
   std::vector<std::string> names(known.begin(), known.end());
-  names.emplace_back("and hier_<inside>_<across> of two of them");
+  names.emplace_back("and the pairs hier_<inside>_<across> that `catenary list` prints");
   return names;
 }
 
 Vocabulary algorithm_words() {
   std::vector<std::string> names;
   for (const Likeness& likeness : likenesses()) names.emplace_back(likeness.nccl_name);
-  for (const std::string& ours : our_names()) {
+  for (const std::string& ours : our_names(true)) {
     if (std::ranges::find(names, ours) == names.end()) names.push_back(ours);
   }
   return {"NCCL_ALGO", algorithms_named, std::move(names), chosen_by_cost()};
@@ -192,7 +198,7 @@ Sets parse(const Vocabulary& words, std::string_view text) {
 
 [[noreturn]] void refuse(std::string_view name) {
   throw_error(ErrorCode::kInvalidArgument, "there is no algorithm \"%s\"; the known ones are %s",
-              std::string(name).c_str(), joined(our_names()).c_str());
+              std::string(name).c_str(), joined(our_names(false)).c_str());
 }
 
 }  // namespace

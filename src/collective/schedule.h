@@ -70,7 +70,10 @@ struct Place {
 
   // Ranks sit on a circle: the one `distance` places after this, or before it if negative;
   // |distance| <= ranks.
-  constexpr int after(int distance) const { return (rank + distance + ranks) % ranks; }
+  constexpr int after(int distance) const {
+    const int there = rank + distance;  // a division would take longer than all else
+    return there < 0 ? there + ranks : there >= ranks ? there - ranks : there;
+  }
 };
 
 // The steps of one rank, written out. `chunk_count` is how many parts input and output are cut into

@@ -40,6 +40,7 @@ void Links::reset(int ranks) {
     if (bytes > large_.bytes() || large_epoch_ == kMostEpochs) {
       large_ = {};
       large_ = Mapping::anonymous(bytes);
+      prefer_large_pages(large_.data(), bytes);
       large_epoch_ = 0;
     }
     links_ = reinterpret_cast<Link*>(large_.data());

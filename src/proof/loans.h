@@ -7,6 +7,7 @@
 // granted.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "src/collective/algorithms.h"
@@ -19,8 +20,8 @@ namespace catenary {
 using LendingSource =
     std::function<std::vector<Lending>(const Algorithm&, const Place&, const Schedule&)>;
 
-// The first loan that is not safe, in words; empty if all are.
+// The first loan that is not safe with one of these windows, in words; empty if all are.
 std::string unsafe_loan(const Algorithm& algorithm, const ProofCase& which,
-                        const LendingSource& source = lendings);
+                        const std::set<int>& windows = {1}, const LendingSource& source = lendings);
 
 }  // namespace catenary

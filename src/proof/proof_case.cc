@@ -43,7 +43,7 @@ bool runs_on(const Algorithm& algorithm, const ProofCase& which) {
   return algorithm.runs_on(place_of(which, 0));
 }
 
-StepSource source_of(const Algorithm& algorithm, const ProofCase& which) {
+StepSource source_with(const Algorithm& algorithm, const ProofCase& which, int window) {
   if (is_point_to_point(algorithm.collective)) {
     const int sender = which.root;
     const int receiver = which.receiver;
@@ -52,8 +52,6 @@ StepSource source_of(const Algorithm& algorithm, const ProofCase& which) {
             },
             algorithm.chunks, algorithm.scratch};
   }
-  const int chunks = algorithm.chunks(place_of(which, 0));
-  const int window = algorithm.sends_ahead ? slicing_of(which, chunks).window() : 1;
   return {[&algorithm, window](Place at) {
             at.window = window;
             return steps_of(algorithm, at);
@@ -63,6 +61,12 @@ StepSource source_of(const Algorithm& algorithm, const ProofCase& which) {
             at.window = window;
             return algorithm.scratch(at);
           }};
+}
+
+StepSource source_of(const Algorithm& algorithm, const ProofCase& which) {
+  const int chunks = algorithm.chunks(place_of(which, 0));
+  return source_with(algorithm, which,
+                     algorithm.sends_ahead ? slicing_of(which, chunks).window() : 1);
 }
 
 std::string describe(const ProofCase& which) {

@@ -37,8 +37,9 @@ struct StepSource {
   std::function<int(const Place&)> chunks;
   std::function<int(const Place&)> scratch;  // chunks, at most
 };
-// The algorithm must outlive it.
+// The algorithm must outlive it. With the window that the case's slots and count make, or another.
 StepSource source_of(const Algorithm& algorithm, const ProofCase& which);
+StepSource source_with(const Algorithm& algorithm, const ProofCase& which, int window);
 
 // But for the window, which is the source's to know.
 Place place_of(const ProofCase& which, int rank);

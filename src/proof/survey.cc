@@ -2,21 +2,20 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
+#include <utility>
 
 #include "src/base/error.h"
-#include "src/proof/fingerprint.h"
 #include "src/proof/loans.h"
 
 namespace catenary {
 namespace {
 
-using fingerprint_detail::ordered;
-
 // Around powers of two, round numbers, primes.
-constexpr int kSampledRanks[] = {65, 96, 100, 127, 128, 257, 512, 1000, 2048, 4096};
+constexpr int kSampledRanks[] = {65, 96, 100, 127, 128, 257, 512, 1000, 4096};
 // From here on one root, box and cut more would cost seconds.
 constexpr int kManyRanks = 512;
+constexpr std::uint32_t kFewestSlots = 2;
+constexpr std::uint32_t kUsualSlots = 16;  // CATENARY_SLOTS
 
 std::vector<int> rank_counts(const Scope& scope) {
   std::vector<int> counts;
@@ -81,21 +80,25 @@ bool same_steps(Steps ones, Steps others) {
   }
 }
 
+// As large a `count` as gives each chunk one element. Where every rank has a part, it is the
+// length of that; all parts are equally long.
+std::size_t elements_a_round(Collective collective, int chunk_count, int lanes) {
+  const int parts_a_lane = holds_part_per_rank(collective) ? 1 : chunk_count;
+  return static_cast<std::size_t>(parts_a_lane * lanes);
+}
+
 std::vector<Cut> cuts_of(const Algorithm& algorithm, const ProofCase& which) {
   return cuts_for(which.collective, which.ranks, algorithm.chunks(place_of(which, 0)),
                   algorithm.lanes);
 }
 
 // Whether all ranks do the same in both.
-bool same_schedules(const Algorithm& algorithm, ProofCase one, ProofCase other,
-                    std::vector<Cut> cuts) {
+bool same_schedules(const Algorithm& algorithm, const ProofCase& one, const ProofCase& other,
+                    const std::vector<Cut>& cuts) {
   if (algorithm.chunks(place_of(one, 0)) != algorithm.chunks(place_of(other, 0))) return false;
-  if (!algorithm.sends_ahead) cuts.resize(1);  // they make no difference
-  for (const Cut& cut : cuts) {
-    one.slots = other.slots = cut.slots;
-    one.count = other.count = cut.count;
-    const StepSource ones = source_of(algorithm, one);
-    const StepSource others = source_of(algorithm, other);
+  for (const int window : windows_of(algorithm, one, cuts)) {
+    const StepSource ones = source_with(algorithm, one, window);
+    const StepSource others = source_with(algorithm, other, window);
     for (int rank = 0; rank < one.ranks; ++rank) {
       if (!same_steps(ones.steps(place_of(one, rank)), others.steps(place_of(other, rank)))) {
         return false;
@@ -103,43 +106,6 @@ bool same_schedules(const Algorithm& algorithm, ProofCase one, ProofCase other,
     }
   }
   return true;
-}
-
-std::uint64_t hash_of(const Step& step, const auto& name_of_peer) {
-  const auto pair = [](int high, int low) {
-    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(high)) << 32 |
-           static_cast<std::uint32_t>(low);
-  };
-  const auto kinds = static_cast<int>(step.src.buffer) * 8 + static_cast<int>(step.dst.buffer);
-  const std::uint64_t peers = pair(name_of_peer(step.recv_from), name_of_peer(step.send_to));
-  const std::uint64_t chunks = pair(step.src.index, step.dst.index);
-  return ordered(ordered(peers, chunks), pair(kinds, step.received_first ? 1 : 0));
-}
-
-// Of all that ranks do in a case, counted from the first rank of the root's box on: equal for cases
-// that are one but for the numbers of their ranks.
-std::uint64_t hash_but_for_names(const Algorithm& algorithm, ProofCase which,
-                                 const std::vector<Cut>& cuts) {
-  const int first = which.root - which.root % which.box;
-  const auto name = [&](int rank) {
-    return rank == kNobody ? kNobody : (rank - first + which.ranks) % which.ranks;
-  };
-  std::set<int> windows;
-  std::uint64_t hash = static_cast<std::uint64_t>(algorithm.chunks(place_of(which, 0)));
-  for (const Cut& cut : cuts) {
-    which.slots = cut.slots;
-    which.count = cut.count;
-    const int window = slicing_of(which, algorithm.chunks(place_of(which, 0))).window();
-    if (!windows.insert(algorithm.sends_ahead ? window : 1).second) continue;
-    const StepSource source = source_of(algorithm, which);
-    for (int i = 0; i < which.ranks; ++i) {
-      hash = ordered(hash, static_cast<std::uint64_t>(i));
-      for (const Step& step : source.steps(place_of(which, (first + i) % which.ranks))) {
-        hash = ordered(hash, hash_of(step, name));
-      }
-    }
-  }
-  return hash;
 }
 
 class Survey {
@@ -152,8 +118,8 @@ class Survey {
     const bool box_matters = looks_at_box(algorithm_);
     for (const int ranks : rank_counts(scope_)) {
       if (too_many(ranks)) break;
-      most_moves_ = 0;
       known_.clear();
+      const std::uint64_t cases_before = proof_.cases;
       for (const int root : roots_for(algorithm_.collective, ranks, scope_)) {
         for (const int receiver : receivers_for(algorithm_.collective, ranks, root)) {
           const ProofCase which{.collective = algorithm_.collective,
@@ -165,7 +131,7 @@ class Survey {
         }
       }
       if (ranks <= kEveryRanks) proof_.every_ranks = ranks;
-      proof_.most_ranks = ranks;
+      if (proof_.cases > cases_before) proof_.most_ranks = ranks;
     }
     return proof_;
   }
@@ -174,9 +140,9 @@ class Survey {
   // Moves grow no faster than the square of ranks, give or take a logarithm.
   bool too_many(int ranks) const {
     if (ranks <= kEveryRanks || scope_.from_ranks == scope_.to_ranks) return false;
-    const double growth = static_cast<double>(ranks) / std::max(proof_.most_ranks, 1);
+    const double growth = static_cast<double>(ranks) / std::max(largest_.ranks, 1);
     const std::uint64_t limit = algorithm_.chosen_by_cost ? kMostMoves : kMostMovesIfNamed;
-    return static_cast<double>(most_moves_) * growth * growth > static_cast<double>(limit);
+    return static_cast<double>(largest_.moves) * growth * growth > static_cast<double>(limit);
   }
 
   // A box in which every rank does the same as in one that was proved needs no other proof.
@@ -187,52 +153,44 @@ class Survey {
       for (const int box : boxes) {
         which.box = box;
         if (which.ranks > 1 && !runs_on(algorithm_, which)) continue;
-        if (!has_turn(which)) continue;
         ++proof_.cases;
         progress_(which);
-        if (proved && same_schedules(algorithm_, *proved, which, cuts(which))) continue;
-        if (!is_one_renamed(which) && !prove_cuts(which)) return false;
+        const std::vector<Cut> cuts = cuts_in(which);
+        if (proved && same_schedules(algorithm_, *proved, which, cuts)) continue;
+        if (!is_one_renamed(which, cuts) && !prove_cuts(which, cuts)) return false;
         if (!proved) proved = which;
       }
     }
     return true;
   }
 
-  // Where only some cuts have their turn, lanes take turns with the boxes that a root is in: all of
-  // them do the same inside of a box, and across boxes as the same root in any other.
-  bool has_turn(const ProofCase& which) const {
-    const bool in_turns = has_root(which.collective) && !algorithm_.chosen_by_cost;
-    return !in_turns || asks_for_a_case() ||
-           (which.root + which.root / which.box) % which.lanes == which.lane;
-  }
-
-  // Whether it is a case that was proved, with another root and all ranks renamed: then every word
-  // of that proof holds of it. (Where ranks have parts, those would have to be renamed as well.) A
-  // case that is not yet known is to be proved now.
-  bool is_one_renamed(const ProofCase& which) {
+  // A case that is not yet known is to be proved now.
+  bool is_one_renamed(const ProofCase& which, const std::vector<Cut>& cuts) {
     if (!has_root(which.collective) || holds_part_per_rank(which.collective)) return false;
-    const std::uint64_t hash = hash_but_for_names(algorithm_, which, all_cuts(which));
-    return !known_.insert({which.lane, which.box, which.root % which.box, hash}).second;
+    const std::optional<std::uint64_t> hash = hash_but_for_names(algorithm_, which, cuts);
+    return hash && !known_.insert({which.box, *hash}).second;
   }
 
-  bool prove_cuts(ProofCase which) {
+  bool prove_cuts(ProofCase which, const std::vector<Cut>& cuts) {
     Orders orders;
-    if (which.ranks > 1 && which.ranks <= kEveryRanks) {
-      const std::string fault = unsafe_loan(algorithm_, which);
-      if (!fault.empty()) return fail(which, fault);
-    }
-    for (const Cut& cut : cuts(which)) {
+    for (const Cut& cut : cuts) {
       which.slots = cut.slots;
       which.count = cut.count;
       const Verdict verdict = checker_.check(which, source_of(algorithm_, which), orders);
       ++proof_.checks;
       proof_.moves += verdict.moves;
-      most_moves_ = std::max(most_moves_, verdict.moves);
+      if (which.ranks > largest_.ranks) largest_ = {which.ranks, 0};
+      largest_.moves = std::max(largest_.moves, verdict.moves);
       if (verdict.scratch_chunks > proof_.scratch_chunks) {
         proof_.scratch_chunks = verdict.scratch_chunks;
         proof_.scratch_ranks = which.ranks;
       }
       if (!verdict.fault.empty()) return fail(which, verdict.fault);
+    }
+    // Only of what pairs up.
+    if (which.ranks > 1 && which.ranks <= kEveryRanks) {
+      const std::string fault = unsafe_loan(algorithm_, which, windows_of(algorithm_, which, cuts));
+      if (!fault.empty()) return fail(which, fault);
     }
     return true;
   }
@@ -242,27 +200,30 @@ class Survey {
     return false;
   }
 
-  std::vector<Cut> all_cuts(const ProofCase& which) const {
+  std::vector<Cut> cuts_in(const ProofCase& which) {
     std::vector<Cut> all = cuts_of(algorithm_, which);
     if (scope_.slots) all = {{*scope_.slots, all.back().count}};
     for (Cut& cut : all) cut.count = scope_.count.value_or(cut.count);
-    return all;
+    const bool asks_for_a_case = scope_.root || scope_.slots || scope_.count;
+    const bool takes_all =
+        asks_for_a_case || algorithm_.chosen_by_cost || which.ranks > kEveryRanks;
+    return takes_all ? all : some_of(all, which);
   }
 
-  std::vector<Cut> cuts(const ProofCase& which) const {
-    const std::vector<Cut> all = all_cuts(which);
-    return asks_for_a_case() || algorithm_.chosen_by_cost ? all : in_turn(all, which);
-  }
-  bool asks_for_a_case() const { return scope_.root || scope_.slots || scope_.count; }
-
-  // Of pairs there are so many that each case has its turn with some of the cuts only: with two,
-  // and for other roots than the first with one of the shorter ones. That changes nothing about the
-  // flow of data (survey.h), and for waiting there are enough cases.
-  static std::vector<Cut> in_turn(const std::vector<Cut>& all, const ProofCase& which) {
-    if (which.ranks > kEveryRanks) return all;
-    const auto turn = static_cast<std::size_t>(which.ranks + which.box + which.root + which.lane);
-    if (which.root != 0) return {all[turn % (all.size() - 1)]};
-    return {all[turn % all.size()], all[(turn + 2) % all.size()]};
+  // An element a chunk with the shortest links, where steps depend on links also with the longest,
+  // and one of the others in turn.
+  std::vector<Cut> some_of(const std::vector<Cut>& all, const ProofCase& which) {
+    const int chunks = algorithm_.chunks(place_of(which, 0));
+    const std::size_t parts = elements_a_round(which.collective, chunks, which.lanes);
+    std::vector<Cut> some;
+    std::vector<Cut> others;
+    for (const Cut& cut : all) {
+      const bool is_short = cut.slots == kFewestSlots;
+      const bool is_long = cut.slots == kUsualSlots && algorithm_.sends_ahead;
+      (cut.count == parts && (is_short || is_long) ? some : others).push_back(cut);
+    }
+    if (which.root == 0) some.push_back(others[turn_++ % others.size()]);
+    return some;
   }
 
   Checker& checker_;
@@ -270,23 +231,26 @@ class Survey {
   const Scope& scope_;
   const std::function<void(const ProofCase&)>& progress_;
   Proof proof_;
-  // Of the last rank count: the moves of a check, and what is proved: lane, box, the root's place
-  // in its box, and what ranks do.
-  std::uint64_t most_moves_ = 0;
-  std::set<std::tuple<int, int, int, std::uint64_t>> known_;
+  std::size_t turn_ = 0;  // of the cuts that take turns
+  // Of the largest rank count so far: the most moves of a check.
+  struct {
+    int ranks = 0;
+    std::uint64_t moves = 0;
+  } largest_;
+  // What is proved of the last rank count: the box, and what ranks do.
+  std::set<std::pair<int, std::uint64_t>> known_;
 };
 
 }  // namespace
 
 std::vector<Cut> cuts_for(Collective collective, int ranks, int chunk_count, int lanes) {
-  // Where every rank has a part, `count` is its length; all parts are equally long.
-  const int parts_a_lane = holds_part_per_rank(collective) ? 1 : chunk_count;
-  const auto parts = static_cast<std::size_t>(parts_a_lane * lanes);
-  if (ranks >= kManyRanks) return {{2, parts}};
-  if (ranks > kEveryRanks) return {{2, parts}, {3, 3 * parts - parts / 2}};
-  std::vector<Cut> all = {
-      {2, 0}, {2, parts}, {5, parts}, {3, 3 * parts + parts / 3}, {5, 9 * parts - 1}};
-  if (parts > 1) all.insert(all.begin() + 1, {2, parts / 2});
+  const std::size_t parts = elements_a_round(collective, chunk_count, lanes);
+  if (ranks >= kManyRanks) return {{kFewestSlots, parts}};
+  if (ranks > kEveryRanks)
+    return {{kFewestSlots, parts}, {kUsualSlots, parts}, {3, 3 * parts - parts / 2}};
+  std::vector<Cut> all = {{kFewestSlots, 0},    {kFewestSlots, parts},      {5, parts},
+                          {kUsualSlots, parts}, {3, 3 * parts + parts / 3}, {5, 9 * parts - 1}};
+  if (parts > 1) all.insert(all.begin() + 1, {kFewestSlots, parts / 2});
   return all;
 }
 

@@ -2,18 +2,20 @@
 //
 // Up to kEveryRanks ranks: every rank count, root, lane and box, each with buffers cut in several
 // ways: none and fewer elements than chunks, parts of unequal length, one pass and several,
-// messages of one slice and as many as a link's slots allow. Above: some rank counts, roots and
-// boxes, with one or two cuts, as far as a case takes no more than kMostMoves. Pairs that run only
-// if they are named have one or two of the cuts a case, in turn, and go as far as
-// kMostMovesIfNamed: they are so many that the proof of all would take too long otherwise.
+// messages of one slice, and as many of them as links of 2, 5 and 16 slots allow. Above: some rank
+// counts, roots and boxes, with one to three cuts, as far as a case takes no more than kMostMoves.
 //
-// A case in which all ranks do the same as in one that was proved, in other boxes or with another
-// root and their numbers moved round the circle, is proved with it. (The latter is known by a
-// hash.)
+// Pairs that run only if they are named are so many that the proof of all that would take too long.
+// Each case of theirs has an element a chunk, and where steps depend on how many messages links
+// hold, that with all those links; the other cuts take turns, one for each case that has root 0 or
+// none. Above kEveryRanks they go as far as kMostMovesIfNamed.
+//
+// A case in which all ranks do the same as in one that was proved, in other boxes or but for their
+// names, is proved with it.
 //
 // Why that many cuts will do: a step and both ends of a message are about one part of the buffers,
-// so what happens to an element does not depend on how long its part is, nor on the other parts.
-// Only waiting does.
+// so under the same steps what happens to an element does not depend on how long its part is, nor
+// on the other parts. Only waiting does.
 //
 // One thread at a time; takes as long as it takes, and says how far it is.
 #pragma once
@@ -27,13 +29,14 @@
 #include "src/collective/algorithms.h"
 #include "src/proof/checker.h"
 #include "src/proof/proof_case.h"
+#include "src/proof/renaming.h"
 
 namespace catenary {
 
 inline constexpr int kEveryRanks = 64;
 inline constexpr int kMostRanks = 4096;
 inline constexpr std::uint64_t kMostMoves = 100'000'000;
-inline constexpr std::uint64_t kMostMovesIfNamed = 2'000'000;
+inline constexpr std::uint64_t kMostMovesIfNamed = 1'000'000;
 
 // What to prove; all of it where nothing is said.
 struct Scope {
@@ -64,11 +67,7 @@ Proof prove(Checker& checker, const Algorithm& algorithm, const Scope& scope,
 // Whether any rank of an algorithm does otherwise for other boxes. If not, one box proves them all.
 bool looks_at_box(const Algorithm& algorithm);
 
-// How buffers are cut for a case's ranks: its `count` and `slots`. Each lane gets its share.
-struct Cut {
-  std::uint32_t slots = 2;
-  std::size_t count = 1;
-};
+// The ways in which buffers are cut, with any number of ranks.
 std::vector<Cut> cuts_for(Collective collective, int ranks, int chunk_count, int lanes);
 
 }  // namespace catenary

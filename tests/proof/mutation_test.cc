@@ -250,9 +250,12 @@ class EveryStep : public testing::TestWithParam<Algorithm> {
 
 TEST_P(EveryStep, is_needed_as_it_is) {
   const Algorithm& algorithm = GetParam();
-  // Of pairs there are many, and what they are made of is changed for itself.
+  // Of pairs there are many. With boxes of four they have scratch inside, if they ever do; one of
+  // the pairs that have the same inside does for that.
   const bool is_rare = !algorithm.chosen_by_cost;
-  for (const int ranks : is_rare ? std::vector{4, 6} : std::vector{2, 3, 4, 5, 6, 8}) {
+  const bool is_plain_across = algorithm.across == "ring" || algorithm.across == "chain" ||
+                               algorithm.across == "pairwise";
+  for (const int ranks : is_rare ? std::vector{4, 6, 8} : std::vector{2, 3, 4, 5, 6, 8}) {
     for (int box = 1; box <= ranks; ++box) {
       ProofCase which{.collective = algorithm.collective,
                       .ranks = ranks,
@@ -261,6 +264,7 @@ TEST_P(EveryStep, is_needed_as_it_is) {
                       .box = box,
                       .lanes = algorithm.lanes};
       if (ranks % box != 0 || !runs_on(algorithm, which)) continue;
+      if (is_rare && ranks == 8 && (box != 4 || !is_plain_across)) continue;
       for (which.lane = 0; which.lane < which.lanes; ++which.lane) expect_all_noticed(which);
       if (!looks_at_box(algorithm)) break;
     }

@@ -1,0 +1,110 @@
+#include "src/proof/renaming.h"
+
+#include "src/proof/fingerprint.h"
+
+namespace catenary {
+namespace {
+
+using fingerprint_detail::ordered;
+
+std::uint64_t pair_of(int high, int low) {
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(high)) << 32 |
+         static_cast<std::uint32_t>(low);
+}
+
+// The new numbers, given as ranks turn up.
+class Names {
+ public:
+  Names(int ranks, int first) : names_(static_cast<std::size_t>(ranks), kNobody) { of(first); }
+
+  // kNobody for itself; a rank must be one.
+  int of(int rank) {
+    if (rank == kNobody) return kNobody;
+    int& name = names_[static_cast<std::size_t>(rank)];
+    if (name == kNobody) {
+      name = static_cast<int>(ranks_.size());
+      ranks_.push_back(rank);
+    }
+    return name;
+  }
+  bool fits(int rank) const {
+    return rank == kNobody || (rank >= 0 && rank < static_cast<int>(names_.size()));
+  }
+  // Whoever nobody deals with turns up when there is no other left.
+  int rank_named(int name) {
+    for (int rank = 0; name == static_cast<int>(ranks_.size()); ++rank) of(rank);
+    return ranks_[static_cast<std::size_t>(name)];
+  }
+
+ private:
+  std::vector<int> names_;  // by rank
+  std::vector<int> ranks_;  // by name
+};
+
+std::uint64_t hash_of(const Step& step, Names& names) {
+  const int from = names.of(step.recv_from);
+  const int to = names.of(step.send_to);
+  const auto kinds = static_cast<int>(step.src.buffer) * 8 + static_cast<int>(step.dst.buffer);
+  return ordered(ordered(pair_of(from, to), pair_of(step.src.index, step.dst.index)),
+                 pair_of(kinds, step.received_first ? 1 : 0));
+}
+
+// Of what the cut makes of the buffers.
+std::uint64_t hash_of(const Cut& cut, const ProofCase& which, int chunks) {
+  const Slicing slicing = slicing_of(which, chunks);
+  std::uint64_t hash = ordered(cut.slots, cut.count);
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    hash = ordered(hash, slicing.partition().chunk(chunk).count);
+  }
+  return hash;
+}
+
+// Of all steps, and of what each rank says of itself.
+std::optional<std::uint64_t> hash_of_steps(const StepSource& source, const ProofCase& which) {
+  Names names(which.ranks, which.root);
+  std::uint64_t hash = 0;
+  for (int name = 0; name < which.ranks; ++name) {
+    const Place at = place_of(which, names.rank_named(name));
+    hash = ordered(hash, pair_of(source.chunks(at), source.scratch(at)));
+    for (const Step& step : source.steps(at)) {
+      if (!names.fits(step.recv_from) || !names.fits(step.send_to)) return std::nullopt;
+      hash = ordered(hash, hash_of(step, names));
+    }
+  }
+  if (!is_point_to_point(which.collective)) return hash;
+  return ordered(hash, static_cast<std::uint64_t>(names.of(which.receiver)));
+}
+
+}  // namespace
+
+std::set<int> windows_of(const Algorithm& algorithm, ProofCase which,
+                         const std::vector<Cut>& cuts) {
+  if (!algorithm.sends_ahead) return {1};
+  std::set<int> windows;
+  for (const Cut& cut : cuts) {
+    which.slots = cut.slots;
+    which.count = cut.count;
+    windows.insert(slicing_of(which, algorithm.chunks(place_of(which, 0))).window());
+  }
+  return windows;
+}
+
+std::optional<std::uint64_t> hash_but_for_names(const Algorithm& algorithm, ProofCase which,
+                                                const std::vector<Cut>& cuts) {
+  const int chunks = algorithm.chunks(place_of(which, 0));
+  std::uint64_t hash = 0;
+  for (const Cut& cut : cuts) {
+    which.slots = cut.slots;
+    which.count = cut.count;
+    hash = ordered(hash, hash_of(cut, which, chunks));
+  }
+  for (const int window : windows_of(algorithm, which, cuts)) {
+    const std::optional<std::uint64_t> steps =
+        hash_of_steps(source_with(algorithm, which, window), which);
+    if (!steps) return std::nullopt;
+    hash = ordered(hash, *steps);
+  }
+  return hash;
+}
+
+}  // namespace catenary
