@@ -1,6 +1,7 @@
 // The part of PutHub by which ranks part from each other.
 #include <algorithm>
 
+#include "src/base/error.h"
 #include "src/transport/put_hub.h"
 
 namespace catenary {
@@ -83,7 +84,11 @@ void PutHub::poll_others() {
   for (PutHub* hub : hubs()) {
     if (hub == this || !hub->mutex_.try_lock()) continue;
     const std::lock_guard other(hub->mutex_, std::adopt_lock);
-    if (hub->failure_.empty()) hub->move();
+    try {
+      if (hub->failure_.empty()) hub->move();
+    } catch (const Error& error) {
+      hub->port_failed(error.what());  // theirs, and no reason for us not to leave
+    }
   }
 }
 

@@ -170,5 +170,47 @@ TEST(PutHub, a_put_that_fails_is_an_error_that_names_the_peer) {
   });
 }
 
+// A port that cannot be used any more, and says so by what it throws.
+class BrokenPort final : public PutPort {
+ public:
+  explicit BrokenPort(std::unique_ptr<PutPort> port) : port_(std::move(port)) {}
+  std::unique_ptr<PutMemory> register_memory(ByteSpan memory) override {
+    return port_->register_memory(memory);
+  }
+  bool try_put(const Put& put) override { return port_->try_put(put); }
+  bool try_send(int peer, const ControlMessage& message) override {
+    return port_->try_send(peer, message);
+  }
+  void progress(PortListener& /*listener*/) override {
+    throw_error(ErrorCode::kSystem, "the port is broken");
+  }
+  bool is_quiet() const override { return port_->is_quiet(); }
+  void shut() noexcept override { port_->shut(); }
+
+ private:
+  std::unique_ptr<PutPort> port_;
+};
+
+// Ranks that leave answer for others of their process, whose failures are not theirs.
+TEST(PutHub, leaves_beside_another_one_that_is_broken) {
+  PutNetwork network(1);
+  TransportContext context;
+  context.nranks = 2;
+  context.key = random_test_key();
+  PutHub sound(network.add_port(), context);
+  context.rank = 1;
+  PutHub broken(std::make_unique<BrokenPort>(network.add_port()), context);
+  const std::unique_ptr<SendLink> link = broken.connect({0, Channel::kCollective});
+  EXPECT_TRUE(sound.try_drain());
+  EXPECT_TRUE(broken.try_drain()) << "it has failed, and waits for nobody";
+  try {
+    link->try_acquire(1);
+    ADD_FAILURE() << "the link does not tell of the port's failure";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("the port is broken"), std::string::npos)
+        << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace catenary::test

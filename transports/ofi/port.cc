@@ -14,6 +14,7 @@ constexpr std::size_t kReceives = 128;         // posted for control messages
 constexpr std::size_t kMostOperations = 1024;  // of ours under way
 constexpr std::size_t kReadAtOnce = 16;
 constexpr int kReadsAPoll = 4;
+constexpr std::uint32_t kMostFailedReceives = 10'000;  // one after the other
 
 void check(int result, const char* what) {
   if (result != 0) throw_fabric_error(what, result);
@@ -144,13 +145,20 @@ void OfiPort::post_receive(Operation& receive) {
   const ByteSpan message = message_of(receive);
   std::ranges::fill(message, std::byte{0});  // a shorter one does not pass for the last one
   const auto& memory = static_cast<const Memory&>(*control_memory_);
-  ssize_t result = -FI_EAGAIN;
+  const ssize_t result = ::fi_recv(endpoint_.get(), message.data(), message.size(),
+                                   memory.descriptor(), FI_ADDR_UNSPEC, &receive.context);
   // There is room for as many as we ever post; a provider may still want to be turned.
-  for (int tries = 0; tries < 1000 && result == -FI_EAGAIN; ++tries) {
-    result = ::fi_recv(endpoint_.get(), message.data(), message.size(), memory.descriptor(),
-                       FI_ADDR_UNSPEC, &receive.context);
+  if (result == -FI_EAGAIN) {
+    unposted_.push_back(&receive);
+  } else {
+    check(static_cast<int>(result), "posting a receive");
   }
-  check(static_cast<int>(result), "posting a receive");
+}
+
+void OfiPort::post_what_waits() {
+  std::vector<Operation*> waiting;
+  waiting.swap(unposted_);
+  for (Operation* receive : waiting) post_receive(*receive);
 }
 
 OfiPort::Operation* OfiPort::take_operation() {
@@ -208,6 +216,7 @@ bool OfiPort::try_send(int peer, const ControlMessage& message) {
 
 void OfiPort::progress(PortListener& listener) {
   if (!endpoint_) return;
+  if (!unposted_.empty()) post_what_waits();
   std::vector<Failure> failures;
   failures.swap(failures_);
   for (const Failure& failure : failures) {
@@ -245,6 +254,7 @@ void OfiPort::take_completion(const fi_cq_data_entry& entry, PortListener& liste
     case Operation::Kind::kReceive: {
       ControlMessage message;
       std::ranges::copy(message_of(*operation), message.begin());
+      failed_receives_ = 0;
       post_receive(*operation);
       return listener.control_came(message);
     }
@@ -271,12 +281,18 @@ void OfiPort::take_error(PortListener& listener) {
   if (count != 1 || operation == nullptr || entry.flags == 0) {
     return listener.port_failed("libfabric failed without saying at what: " + why);
   }
-  if (operation->kind == Operation::Kind::kReceive) {
-    // Somebody sent more than a control message: not one of ours.
-    if (std::abs(entry.err) != FI_ETRUNC) return listener.port_failed(why);
-    return post_receive(*operation);
-  }
+  if (operation->kind == Operation::Kind::kReceive)
+    return take_failed_receive(*operation, why, listener);
   tell_failure(*operation, why, listener);
+}
+
+// Whose message it was is not known. A stranger may send too much, or go in the middle of it, and
+// that members are alive is watched elsewhere. But an endpoint that can receive nothing is broken.
+void OfiPort::take_failed_receive(Operation& receive, const std::string& why,
+                                  PortListener& listener) {
+  if (++failed_receives_ > kMostFailedReceives)
+    return listener.port_failed("libfabric receives nothing any more: " + why);
+  post_receive(receive);
 }
 
 void OfiPort::tell_failure(const Operation& operation, const std::string& why,

@@ -46,7 +46,10 @@ class OfiPort final : public PutPort {
   };
 
   void open(const Provider& provider, std::size_t events);
+  // One that the provider does not take yet is posted later.
   void post_receive(Operation& receive);
+  void post_what_waits();
+  void take_failed_receive(Operation& receive, const std::string& why, PortListener& listener);
   ByteSpan message_of(const Operation& operation) const;
   Operation* take_operation();
   // Whether it was accepted. What failed for good is told at the next progress().
@@ -60,6 +63,8 @@ class OfiPort final : public PutPort {
   Mapping control_;  // a message for each operation and receive
   std::vector<Operation> receives_;
   std::vector<Operation> operations_;
+  std::vector<Operation*> unposted_;   // receives
+  std::uint32_t failed_receives_ = 0;  // since something came
   // Closed from the last to the first.
   Owned<fid_fabric> fabric_;
   Owned<fid_domain> domain_;
