@@ -10,6 +10,7 @@ namespace {
 
 constexpr Verb kVerbs[] = {
     {"draw", "a space-time picture of a schedule, as SVG", run_draw},
+    {"estimate", "what an operation should take with ranks that need not be there", run_estimate},
     {"export", "a schedule as a trace for Chrome or as a file for MSCCL", run_export},
     {"list", "the algorithms of each collective", run_list},
     {"networks", "the ways from rank to rank, and which of them work here", run_networks},

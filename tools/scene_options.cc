@@ -2,14 +2,13 @@
 
 #include <getopt.h>
 
-#include <cctype>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string_view>
 
 #include "src/base/error.h"
+#include "tools/arguments.h"
 
 namespace catenary {
 namespace {
@@ -17,45 +16,18 @@ namespace {
 constexpr int kMostRanks = 512;
 constexpr int kMostLanes = 64;
 
-// Without what people write differently: all_reduce, AllReduce and allreduce are one.
-std::string plain(std::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    if (c != '_' && c != '-') out += static_cast<char>(std::tolower(c));
-  }
-  return out;
-}
-
-Collective collective_of(std::string_view name) {
-  for (int i = 0; i < kCollectiveCount; ++i) {
-    const auto collective = static_cast<Collective>(i);
-    if (plain(name_of(collective)) == plain(name)) return collective;
-  }
-  throw_error(ErrorCode::kInvalidUsage, "there is no collective \"%s\": see catenary list",
-              std::string(name).c_str());
-}
-
 // Of uneven parts, and of a barrier, the schedule is that of the collective they are a form of.
 const Algorithm& algorithm_of(std::string_view collective, std::string_view name) {
   std::string known;
   for (const Algorithm& algorithm : algorithms()) {
     if (find_algorithm(collective_of(collective), algorithm.name) != &algorithm) continue;
     if (plain(algorithm.name) == plain(name)) return algorithm;
-    known += (known.empty() ? "" : ", ") + std::string(algorithm.name);
+    if (algorithm.inside.empty())
+      known += (known.empty() ? "" : ", ") + std::string(algorithm.name);
   }
-  throw_error(ErrorCode::kInvalidUsage, "%s has no algorithm \"%s\"; it has %s",
+  throw_error(ErrorCode::kInvalidUsage,
+              "%s has no algorithm \"%s\"; it has %s, and the pairs that catenary list prints",
               std::string(collective).c_str(), std::string(name).c_str(), known.c_str());
-}
-
-int number_of(const char* option, const char* text, int least, int most) {
-  char* end = nullptr;
-  errno = 0;
-  const long value = std::strtol(text, &end, 10);
-  if (errno != 0 || end == text || *end != '\0' || value < least || value > most) {
-    throw_error(ErrorCode::kInvalidUsage, "--%s wants a number from %d to %d, not \"%s\"", option,
-                least, most, text);
-  }
-  return static_cast<int>(value);
 }
 
 constexpr option kOptions[] = {

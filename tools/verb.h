@@ -14,6 +14,7 @@ struct Verb {
 };
 
 int run_draw(int argc, char** argv);
+int run_estimate(int argc, char** argv);
 int run_export(int argc, char** argv);
 int run_list(int argc, char** argv);
 int run_networks(int argc, char** argv);

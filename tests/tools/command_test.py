@@ -1,4 +1,5 @@
-"""The `catenary` command: what `verify` says of what it cannot prove, and what `draw` takes for granted.
+"""The `catenary` command: what `verify` says of what it cannot prove, what `draw` takes for granted,
+and what `estimate` expects.
 
 usage: command_test.py <catenary>
 """
@@ -18,6 +19,41 @@ def verify(*arguments):
 def run(*arguments):
     return subprocess.run([CATENARY, *arguments], capture_output=True, text=True,
                           timeout=TIMEOUT_S, check=False)
+
+
+class EstimateTest(unittest.TestCase):
+    def rows(self, *arguments):
+        done = run("estimate", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [line.split() for line in done.stdout.splitlines() if not line.startswith("#")]
+
+    def test_every_size_has_a_time_and_an_algorithm(self):
+        rows = self.rows("all_reduce", "--ranks", "64", "--defaults", "--sizes", "8,64K,1M")
+        self.assertEqual([row[0] for row in rows], ["8", "65536", "1048576"])
+        times = [float(row[1]) for row in rows]
+        self.assertEqual(times, sorted(times))
+        self.assertGreater(times[0], 0)
+
+    def test_a_network_costs_and_so_does_what_is_set(self):
+        near, = self.rows("AllGather", "--ranks", "16", "--defaults", "--sizes", "1K")
+        far, = self.rows("AllGather", "--ranks", "16", "--box", "4", "--defaults", "--sizes", "1K")
+        slow, = self.rows("AllGather", "--ranks", "16", "--defaults", "--sizes", "1K",
+                          "--set", "processes_hop_ns=100000")
+        self.assertGreater(float(far[1]), float(near[1]))
+        self.assertGreater(float(slow[1]), float(near[1]) + 50)
+
+    def test_what_cannot_be_is_refused_with_a_reason(self):
+        for words, *arguments in [
+                ("--ranks", "AllReduce"),
+                ("do not divide", "AllReduce", "--ranks", "8", "--box", "3"),
+                ("is no size", "AllReduce", "--ranks", "8", "--sizes", "8,1X"),
+                ("changes no parameter", "AllReduce", "--ranks", "8", "--set", "hop=1"),
+                ("is from", "AllReduce", "--ranks", "8", "--set", "step_ns=fast"),
+                ("nothing is estimated", "Send", "--ranks", "2")]:
+            done = run("estimate", *arguments)
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertIn(words, done.stderr)
+            self.assertEqual(done.stdout, "")
 
 
 class VerifyTest(unittest.TestCase):
