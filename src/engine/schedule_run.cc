@@ -130,26 +130,26 @@ bool ScheduleRun::do_slice(const PlannedStep& step, const Slice& slice, bool fir
     received = peek(step, *step.recv, step.recv_from, opens_recv, slice.bytes).data();
     if (received == nullptr) return false;
   }
-  const std::optional<Loan> loan = sends ? try_lend(step, slice) : std::nullopt;
+  const std::optional<Lent> lent = sends ? try_lend(step, slice) : std::nullopt;
   if (sends) {
-    passed_on = acquire(step, opens_send, loan ? sizeof *loan : slice.bytes);
+    passed_on = acquire(step, opens_send, lent ? sizeof(Loan) : slice.bytes);
     if (passed_on == nullptr) return false;
   }
-  const bool is_lent_copy = loan && step.lending.chunk != step.src;
+  const bool is_lent_copy = lent && lent->is_copy;
   const bool sends_first = sends && !receives && step.dst && !scaled_ && !is_lent_copy;
   const bool is_input = step.src.buffer == Buffer::kInput;
   const std::byte* own = source(step.src, slice);
-  std::byte* sent_copy = loan ? nullptr : passed_on;
+  std::byte* sent_copy = lent ? nullptr : passed_on;
   if (sends_first) {  // so that the peer need not wait until we have our own copy
     if (slice.bytes > 0) apply(step, nullptr, own, is_input, nullptr, sent_copy, slice.bytes);
-    send(step, opens_send, loan, passed_on, slice.bytes);
+    send(step, opens_send, lent, passed_on, slice.bytes);
     sent_copy = nullptr;
   }
   if (slice.bytes > 0) {
     apply(step, received, own, is_input, target(step.dst, slice), sent_copy, slice.bytes);
   }
   if (borrowed_) check_still_lent(*step.recv, step.recv_from);
-  if (sends && !sends_first) send(step, opens_send, loan, passed_on, slice.bytes);
+  if (sends && !sends_first) send(step, opens_send, lent, passed_on, slice.bytes);
   if (receives) step.recv->release();
   return true;
 }
@@ -178,9 +178,9 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, boo
   }
   const bool opens_send = first && step.opens_send;
   const bool sends = step.send != nullptr && (slice.bytes > 0 || opens_send);
-  const std::optional<Loan> loan = sends ? try_lend(step, slice) : std::nullopt;
+  const std::optional<Lent> lent = sends ? try_lend(step, slice) : std::nullopt;
   std::byte* passed_on =
-      sends ? acquire(step, opens_send, loan ? sizeof *loan : slice.bytes) : nullptr;
+      sends ? acquire(step, opens_send, lent ? sizeof(Loan) : slice.bytes) : nullptr;
   if (sends && passed_on == nullptr) return false;
   if (slice.bytes > 0) {
     std::byte* kept = target(step.dst, slice);
@@ -195,32 +195,41 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, boo
     const auto fold = past_caches ? spec_.kernels->fold_streaming : spec_.kernels->fold;
     fold(out, operands, step.fold_count, count);
     if (step.dst.buffer == Buffer::kOutput) finish_average(kept, slice.bytes);
-    if (!loan) copy_unless_same(passed_on, out, slice.bytes);
+    if (!lent) copy_unless_same(passed_on, out, slice.bytes);
   }
   if (borrowed_) {
     for (int i = 0; i < step.fold_count; ++i) {
       if (is_sent(sources[i])) check_still_lent(*sources[i].recv, sources[i].recv_from);
     }
   }
-  if (sends) send(step, opens_send, loan, passed_on, slice.bytes);
+  if (sends) send(step, opens_send, lent, passed_on, slice.bytes);
   for (int i = 0; i < step.fold_count; ++i) {
     if (is_sent(sources[i])) sources[i].recv->release();
   }
   return true;
 }
 
-// Lends what a step sends, if it may and the peer can borrow it.
-std::optional<Loan> ScheduleRun::try_lend(const PlannedStep& step, const Slice& slice) {
-  if (slice.bytes < spec_.least_loan || !step.lending.chunk) return std::nullopt;
+// Lends what a step sends, if it may and the peer can borrow it. Where input cannot be lent,
+// because nobody else can map it, the copy of it that is kept may be.
+std::optional<ScheduleRun::Lent> ScheduleRun::try_lend(const PlannedStep& step,
+                                                       const Slice& slice) {
+  const Chunk& chunk = step.lending.chunk;
+  if (slice.bytes < spec_.least_loan || !chunk) return std::nullopt;
   if (spec_.in_place && !step.lending.in_place) return std::nullopt;
-  return step.send->try_lend({source(step.lending.chunk, slice), slice.bytes});
+  const auto loan_of = [&](const Chunk& lent) {
+    return step.send->try_lend({source(lent, slice), slice.bytes});
+  };
+  if (const std::optional<Loan> loan = loan_of(chunk)) return Lent{*loan, chunk != step.src};
+  if (chunk != step.src || step.dst.buffer != Buffer::kOutput) return std::nullopt;
+  if (const std::optional<Loan> loan = loan_of(step.dst)) return Lent{*loan, true};
+  return std::nullopt;
 }
 
 // What acquire() has opened.
-void ScheduleRun::send(const PlannedStep& step, bool opening, const std::optional<Loan>& loan,
+void ScheduleRun::send(const PlannedStep& step, bool opening, const std::optional<Lent>& lent,
                        std::byte* slot, std::size_t bytes) {
-  if (loan) std::memcpy(slot, &*loan, sizeof *loan);
-  const std::size_t sent = loan ? sizeof *loan : bytes;
+  if (lent) std::memcpy(slot, &lent->loan, sizeof lent->loan);
+  const std::size_t sent = lent ? sizeof lent->loan : bytes;
   step.send->commit((opening ? opening_bytes(sent) : 0) + sent);
 }
 

@@ -98,8 +98,13 @@ class ScheduleRun {
   bool do_slice(const PlannedStep& step, const Slice& slice, bool first);
   bool do_fold_slice(const PlannedStep& step, const Slice& slice, bool first);
 
-  std::optional<Loan> try_lend(const PlannedStep& step, const Slice& slice);
-  void send(const PlannedStep& step, bool opening, const std::optional<Loan>& loan, std::byte* slot,
+  // What is lent instead of a message; of what is kept as well it may be the copy.
+  struct Lent {
+    Loan loan;
+    bool is_copy;
+  };
+  std::optional<Lent> try_lend(const PlannedStep& step, const Slice& slice);
+  void send(const PlannedStep& step, bool opening, const std::optional<Lent>& lent, std::byte* slot,
             std::size_t bytes);
   void check_still_lent(const RecvLink& link, int peer) const;
   ByteView peek(const PlannedStep& step, RecvLink& link, int peer, bool opening, std::size_t bytes);

@@ -17,9 +17,13 @@ struct FakeSend final : SendLink {
     slot.resize(bytes);
     return slot;
   }
-  void commit(std::size_t bytes) override { committed = bytes; }
+  void commit(std::size_t bytes) override {
+    committed = bytes;
+    if (watched != nullptr) watched_at_commit = *watched;
+  }
   bool try_flush() override { return !lent; }
   std::optional<Loan> try_lend(ByteView memory) override {
+    if (memory.data() == unmapped) return std::nullopt;
     lent = memory.data();
     return Loan{7, memory.size()};
   }
@@ -29,6 +33,9 @@ struct FakeSend final : SendLink {
   std::size_t committed = 0;
   const std::byte* lent = nullptr;
   bool withdrawn = false;
+  const std::byte* unmapped = nullptr;  // memory that nobody else can map
+  const std::byte* watched = nullptr;   // a byte, and what it was when the message went
+  std::byte watched_at_commit{};
 };
 
 struct FakeRecv final : RecvLink {

@@ -79,6 +79,29 @@ TEST_F(Loans, are_not_given_of_little_or_where_input_is_written_over) {
   EXPECT_EQ(send.lent, nullptr);
 }
 
+// What is kept and handed on: the peer need not wait until we have our own copy.
+TEST_F(Loans, of_input_go_before_the_own_copy_is_made) {
+  plan_send();
+  plan.steps[0].dst = output(0);
+  send.watched = taken.data();
+  ScheduleRun run(spec_of(Collective::kBroadcast));
+  run.advance();
+  EXPECT_EQ(send.lent, given.data());
+  EXPECT_EQ(send.watched_at_commit, std::byte{2}) << "the copy was there already";
+  EXPECT_EQ(taken, given);
+}
+
+TEST_F(Loans, are_of_the_copy_where_input_cannot_be_mapped) {
+  plan_send();
+  plan.steps[0].dst = output(0);
+  send.unmapped = given.data();
+  send.watched = taken.data();
+  ScheduleRun run(spec_of(Collective::kBroadcast));
+  run.advance();
+  EXPECT_EQ(send.lent, taken.data());
+  EXPECT_EQ(send.watched_at_commit, std::byte{1}) << "it was lent before it was there";
+}
+
 TEST_F(Loans, are_read_where_they_lie) {
   plan_recv();
   EXPECT_EQ(ScheduleRun(spec_of(Collective::kBroadcast)).advance(), Task::Progress::kDone);
