@@ -1,6 +1,8 @@
 #include "src/collective/hierarchical.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace catenary {
 namespace {
@@ -67,7 +69,40 @@ struct Embedding {
     return all;
   }
 };
-bool does_something(const Step& step) { return step.dst || step.send_to != kNobody; }
+
+// All of a group's steps that do something as steps of all ranks. A range and no coroutine, since
+// every step of a pair goes through here.
+class Embedded {
+ public:
+  Embedded(const Embedding& embedding, Steps steps)
+      : embedding_(embedding), steps_(std::move(steps)) {}
+
+  class Iterator {
+   public:
+    explicit Iterator(Embedded& of) : of_(of) { ++*this; }
+    const Step& operator*() const { return step_; }
+    Iterator& operator++() {
+      do {
+        const Step* step = of_.steps_.next();
+        is_over_ = step == nullptr;
+        if (!is_over_) step_ = of_.embedding_.of(*step);
+      } while (!is_over_ && !step_.dst && step_.send_to == kNobody);
+      return *this;
+    }
+    bool operator==(std::default_sentinel_t) const { return is_over_; }
+
+   private:
+    Embedded& of_;
+    Step step_;
+    bool is_over_ = false;
+  };
+  Iterator begin() { return Iterator(*this); }
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  Embedding embedding_;
+  Steps steps_;
+};
 
 }  // namespace
 
@@ -115,24 +150,15 @@ Steps hierarchical_all_reduce(Place at, Stages stages) {
     const Embedding sums_of_box{
         ranks_inside(at),
         {{input(part), parts}, {scratch(own + part), 0}, {scratch(chunks + part), parts}}};
-    for (const Step& step : stages.scatter(inside(at))) {
-      const Step embedded = sums_of_box.of(step);
-      if (does_something(embedded)) co_yield embedded;
-    }
+    for (const Step& step : Embedded(sums_of_box, stages.scatter(inside(at)))) co_yield step;
   }
   const Embedding sums_of_all{ranks_across(at),
                               {{scratch(own), 1}, {output(own), 1}, {scratch(chunks + own), 1}}};
-  for (const Step& step : stages.across(across(at))) {
-    const Step embedded = sums_of_all.of(step);
-    if (does_something(embedded)) co_yield embedded;
-  }
+  for (const Step& step : Embedded(sums_of_all, stages.across(across(at)))) co_yield step;
   for (int part = 0; part < parts; ++part) {
     const Embedding shards{
         ranks_inside(at), {{output(own + part), 0}, {output(part), parts}, {scratch(part), parts}}};
-    for (const Step& step : stages.gather(inside(at))) {
-      const Step embedded = shards.of(step);
-      if (does_something(embedded)) co_yield embedded;
-    }
+    for (const Step& step : Embedded(shards, stages.gather(inside(at)))) co_yield step;
   }
 }
 
@@ -143,23 +169,14 @@ Steps hierarchical_broadcast(Place at, Stages stages) {
   for (int part = 0; has_message && part < parts; ++part) {
     const Embedding shards{ranks_inside(at),
                            {{input(part), parts}, {output(own + part), 0}, {scratch(part), parts}}};
-    for (const Step& step : stages.scatter(inside(at))) {
-      const Step embedded = shards.of(step);
-      if (does_something(embedded)) co_yield embedded;
-    }
+    for (const Step& step : Embedded(shards, stages.scatter(inside(at)))) co_yield step;
   }
   const Embedding shard{ranks_across(at), {{output(own), 1}, {output(own), 1}, {scratch(own), 1}}};
-  for (const Step& step : stages.across(across(at))) {
-    const Step embedded = shard.of(step);
-    if (does_something(embedded)) co_yield embedded;
-  }
+  for (const Step& step : Embedded(shard, stages.across(across(at)))) co_yield step;
   for (int part = 0; part < parts; ++part) {
     const Embedding shards{
         ranks_inside(at), {{output(own + part), 0}, {output(part), parts}, {scratch(part), parts}}};
-    for (const Step& step : stages.gather(inside(at))) {
-      const Step embedded = shards.of(step);
-      if (does_something(embedded)) co_yield embedded;
-    }
+    for (const Step& step : Embedded(shards, stages.gather(inside(at)))) co_yield step;
   }
 }
 
@@ -168,17 +185,11 @@ Steps hierarchical_all_gather(Place at, Stages stages) {
   const int place = at.rank % at.box;
   const Embedding of_place{ranks_across(at),
                            {{input(0), 0}, {output(place), at.box}, {scratch(0), 1}}};
-  for (const Step& step : stages.across(across(at))) {
-    const Step embedded = of_place.of(step);
-    if (does_something(embedded)) co_yield embedded;
-  }
+  for (const Step& step : Embedded(of_place, stages.across(across(at)))) co_yield step;
   for (int first = 0; first < at.ranks; first += at.box) {
     const Embedding of_box{ranks_inside(at),
                            {{output(first + place), 0}, {output(first), 1}, {scratch(0), 1}}};
-    for (const Step& step : stages.gather(inside(at))) {
-      const Step embedded = of_box.of(step);
-      if (does_something(embedded)) co_yield embedded;
-    }
+    for (const Step& step : Embedded(of_box, stages.gather(inside(at)))) co_yield step;
   }
 }
 
@@ -188,17 +199,11 @@ Steps hierarchical_reduce_scatter(Place at, Stages stages) {
   for (int box = 0; box < boxes; ++box) {
     const Embedding of_box{ranks_inside(at),
                            {{input(box * at.box), 1}, {scratch(box), 0}, {scratch(boxes), 1}}};
-    for (const Step& step : stages.scatter(inside(at))) {
-      const Step embedded = of_box.of(step);
-      if (does_something(embedded)) co_yield embedded;
-    }
+    for (const Step& step : Embedded(of_box, stages.scatter(inside(at)))) co_yield step;
   }
   const Embedding of_place{ranks_across(at),
                            {{scratch(0), 1}, {output(0), 0}, {scratch(boxes), 1}}};
-  for (const Step& step : stages.across(across(at))) {
-    const Step embedded = of_place.of(step);
-    if (does_something(embedded)) co_yield embedded;
-  }
+  for (const Step& step : Embedded(of_place, stages.across(across(at)))) co_yield step;
 }
 
 // What the ranks of this box have for this place of each box; and then, from each place of the
@@ -207,19 +212,13 @@ Steps hierarchical_all_to_all(Place at, Stages stages) {
   for (int first = 0; first < at.ranks; first += at.box) {
     const Embedding to_box{ranks_inside(at),
                            {{input(first), 1}, {scratch(first), 1}, {scratch(at.ranks), 1}}};
-    for (const Step& step : stages.scatter(inside(at))) {
-      const Step embedded = to_box.of(step);
-      if (does_something(embedded)) co_yield embedded;
-    }
+    for (const Step& step : Embedded(to_box, stages.scatter(inside(at)))) co_yield step;
   }
   for (int place = 0; place < at.box; ++place) {
     const Embedding from_place{
         ranks_across(at),
         {{scratch(place), at.box}, {output(place), at.box}, {scratch(at.ranks), 1}}};
-    for (const Step& step : stages.across(across(at))) {
-      const Step embedded = from_place.of(step);
-      if (does_something(embedded)) co_yield embedded;
-    }
+    for (const Step& step : Embedded(from_place, stages.across(across(at)))) co_yield step;
   }
 }
 
