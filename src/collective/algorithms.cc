@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-#include "src/collective/hierarchical.h"
+#include "src/collective/algorithms/hierarchical.h"
 
 namespace catenary {
 namespace {

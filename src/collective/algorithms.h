@@ -63,9 +63,9 @@ Steps one_shot_all_reduce(Place at);
 // at a time.
 Steps pairwise_all_to_all(Place at);
 
-// Trees (tree.h): logarithmic depth. Binomial, and of radix 4: one chunk, for short messages. Two
-// binary trees at once, one a lane, that share the work evenly: chunks follow each other, for long
-// messages to and from many ranks.
+// Trees (algorithms/tree.h): logarithmic depth. Binomial, and of radix 4: one chunk, for short
+// messages. Two binary trees at once, one a lane, that share the work evenly: chunks follow each
+// other, for long messages to and from many ranks.
 Steps tree_all_reduce(Place at);
 Steps tree_broadcast(Place at);
 Steps tree_reduce(Place at);
@@ -123,7 +123,7 @@ struct Algorithm {
   // Whether it is among those that are chosen by what they cost. Others are as good, but run only
   // where they are named: pricing so many would make first operations slow.
   bool chosen_by_cost = true;
-  // Of a pair (hierarchical.h): whose stages run inside of boxes, and across them.
+  // Of a pair (algorithms/hierarchical.h): whose stages run inside of boxes, and across them.
   std::string_view inside = {};
   std::string_view across = {};
 };

@@ -1,6 +1,6 @@
 // Which algorithm a collective runs, in how many lanes and slices: the one that the model of time
-// expects to be the fastest, among those that the user allows; of pairs (hierarchical.h) that
-// nobody named, among a few.
+// expects to be the fastest, among those that the user allows; of pairs (algorithms/hierarchical.h)
+// that nobody named, among a few.
 //
 // All ranks must come to the same answer, so all must ask with the same numbers: the communicator
 // agrees on them when it is made. Pure; one thread at a time (a selector remembers its answers, one

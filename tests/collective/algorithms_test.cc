@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/collective/algorithms/tree.h"
 #include "src/collective/fold.h"
-#include "src/collective/tree.h"
 
 namespace catenary {
 namespace {

@@ -9,7 +9,7 @@
 #include <bit>
 
 #include "src/collective/algorithms.h"
-#include "src/collective/exchange.h"
+#include "src/collective/algorithms/exchange.h"
 
 namespace catenary {
 namespace {

@@ -1,4 +1,4 @@
-#include "src/collective/hierarchical.h"
+#include "src/collective/algorithms/hierarchical.h"
 
 #include <algorithm>
 #include <iterator>

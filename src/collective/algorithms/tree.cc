@@ -1,7 +1,7 @@
 // Schedules along trees: sums go up, every rank folding those of its children, and results go down.
 // Gathering and scattering move each rank's part on its own, so what a rank passes on it does not
 // keep.
-#include "src/collective/tree.h"
+#include "src/collective/algorithms/tree.h"
 
 #include <algorithm>
 #include <bit>

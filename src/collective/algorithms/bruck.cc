@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "src/collective/algorithms.h"
-#include "src/collective/exchange.h"
+#include "src/collective/algorithms/exchange.h"
 
 namespace catenary {
 

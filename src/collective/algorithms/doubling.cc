@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "src/collective/algorithms.h"
-#include "src/collective/cube.h"
-#include "src/collective/exchange.h"
+#include "src/collective/algorithms/cube.h"
+#include "src/collective/algorithms/exchange.h"
 
 namespace catenary {
 
