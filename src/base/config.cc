@@ -99,8 +99,8 @@ std::vector<Variable> variables_below() {
           "says why."),
       text("FI_PROVIDER", &Config::fi_provider,
            "With NCCL_NET=OFI, libfabric's provider, by its name (libfabric reads this, too); an "
-           "error if it is not there. Empty: efa, verbs;ofi_rxm or tcp;ofi_rxm, the first that "
-           "works."),
+           "error if it is not there. Empty: efa, verbs;ofi_rxm, tcp, net or tcp;ofi_rxm, the "
+           "first that works."),
       number("NCCL_SHM_DISABLE", &Config::shm_disable, 0, 1,
              "1: no shared memory between processes."),
       number("CATENARY_SLOT_BYTES", &Config::slot_bytes, 64, 1 << 26,

@@ -69,6 +69,10 @@ INSTANTIATE_TEST_SUITE_P(TcpThreads, Conformance,
 INSTANTIATE_TEST_SUITE_P(TcpProcesses, Conformance,
                          testing::ValuesIn(variants_over("tcp;ofi_rxm", RunAs::kProcesses)),
                          variant_name);
+INSTANTIATE_TEST_SUITE_P(NetThreads, Conformance,
+                         testing::ValuesIn(variants_over("net", RunAs::kThreads)), variant_name);
+INSTANTIATE_TEST_SUITE_P(NetProcesses, Conformance,
+                         testing::ValuesIn(variants_over("net", RunAs::kProcesses)), variant_name);
 INSTANTIATE_TEST_SUITE_P(Udp, Conformance,
                          testing::ValuesIn(plain_over("udp;ofi_rxd", RunAs::kThreads)),
                          variant_name);
@@ -85,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(Misbehaving, Conformance, testing::ValuesIn(misbehaving
 class WarmUp final : public testing::Environment {
  public:
   void SetUp() override {
-    for (const char* provider : {"tcp;ofi_rxm", "udp;ofi_rxd", "sockets", "shm"}) {
+    for (const char* provider : {"tcp;ofi_rxm", "net", "udp;ofi_rxd", "sockets", "shm"}) {
       warmed_up(provider);
     }
   }

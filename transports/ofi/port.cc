@@ -278,6 +278,8 @@ void OfiPort::take_error(PortListener& listener) {
     if (text != nullptr) why += format(" [%d: %s]", entry.prov_errno, text);
   }
   auto* const operation = static_cast<Operation*>(entry.op_context);
+  // A peer's write that broke off: no operation of ours, and no more than a lost message.
+  if (count == 1 && operation == nullptr && (entry.flags & FI_REMOTE_WRITE) != 0) return;
   if (count != 1 || operation == nullptr || entry.flags == 0) {
     return listener.port_failed("libfabric failed without saying at what: " + why);
   }
