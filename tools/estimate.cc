@@ -2,7 +2,6 @@
 // would choose for them.
 #include <getopt.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -86,7 +85,8 @@ std::optional<Wish> read_wish(int argc, char** argv) {
   wish.collective = collective_of(argv[optind]);
   if (is_point_to_point(wish.collective) || twin_of(wish.collective) != wish.collective) {
     throw_error(ErrorCode::kInvalidUsage,
-                "%s is not chosen by what it costs: nothing is estimated of it", argv[optind]);
+                "%s has no choice of its own: ask for the collective that it is a form of",
+                argv[optind]);
   }
   if (wish.box == 0) wish.box = wish.ranks;
   if (wish.ranks % wish.box != 0) {
@@ -136,14 +136,17 @@ void print_head(const Wish& wish, const std::string& origin) {
               wish.next > 0 ? "  and next" : "");
 }
 
-void print_row(const Wish& wish, std::size_t bytes, const std::vector<Selection>& candidates) {
-  const Selection& best = candidates.front();
-  std::printf("%12zu  %12.2f  %9.3f  %-30s", bytes, best.time_ns / 1000,
-              static_cast<double>(bytes) / best.time_ns, std::string(best.algorithm->name).c_str());
-  const std::size_t end = std::min(candidates.size(), 1 + static_cast<std::size_t>(wish.next));
-  for (std::size_t i = 1; i < end; ++i) {
-    std::printf("%s %s %.2f", i == 1 ? " " : ",",
-                std::string(candidates[i].algorithm->name).c_str(), candidates[i].time_ns / 1000);
+// Of sizes between the same powers of two communicators know one choice, and so does this.
+void print_row(const Wish& wish, std::size_t bytes, Selector& selector) {
+  const Algorithm* const chosen = selector.select(wish.collective, bytes).algorithm;
+  const double chosen_ns = selector.estimate_ns(wish.collective, bytes);
+  std::printf("%12zu  %12.2f  %9.3f  %-30s", bytes, chosen_ns / 1000,
+              static_cast<double>(bytes) / chosen_ns, std::string(chosen->name).c_str());
+  int printed = 0;
+  for (const Selection& next : selector.candidates(wish.collective, bytes)) {
+    if (next.algorithm == chosen || printed == wish.next) continue;
+    std::printf("%s %s %.2f", printed++ == 0 ? " " : ",", std::string(next.algorithm->name).c_str(),
+                next.time_ns / 1000);
   }
   std::printf("\n");
 }
@@ -165,11 +168,11 @@ int run_estimate(int argc, char** argv) {
                              .far = Wire::kNetwork};
   const Cut links{static_cast<std::size_t>(config.slot_bytes),
                   static_cast<std::uint32_t>(config.slots)};
-  const Selector selector(wish->ranks, machine, tuning.parameters, links,
-                          AlgorithmRules(config.algorithm, config.nccl_algo, config.nccl_proto));
+  Selector selector(wish->ranks, machine, tuning.parameters, links,
+                    AlgorithmRules(config.algorithm, config.nccl_algo, config.nccl_proto));
   print_head(*wish, tuning.origin);
   for (const std::size_t bytes : wish->sizes) {
-    print_row(*wish, bytes, selector.candidates(wish->collective, bytes));
+    print_row(*wish, bytes, selector);
   }
   return 0;
 }

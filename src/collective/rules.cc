@@ -163,6 +163,12 @@ NameSet parse_names(const Vocabulary& words, std::string_view list) {
   NameSet bits;
   for (const std::string& name : names) {
     const std::optional<NameSet> known = words.bits_of(lower(name));
+    const auto has_name = [&](const Algorithm& one) { return one.name == lower(name); };
+    if (!known && std::ranges::any_of(algorithms(), has_name)) {
+      throw_error(ErrorCode::kInvalidUsage,
+                  "%s: \"%s\" is of a collective that this does not rule: CATENARY_ALGO names it",
+                  words.variable, name.c_str());
+    }
     if (!known) {
       throw_error(ErrorCode::kInvalidUsage,
                   "%s: there is nothing called \"%s\"; the known names are %s", words.variable,

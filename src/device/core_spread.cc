@@ -14,8 +14,8 @@ constexpr std::int32_t kFirstPause_ns = 2'000'000;
 constexpr std::int32_t kLongestPause_ns = 8'000'000;
 constexpr std::int64_t kForgotten_ns = 1'000'000'000;
 
-// A niced program takes a slice now and then, too: only who loses several of them at once has moved
-// to a place that is worse.
+// A niced program takes a slice now and then, too: only who loses so much of them at once has
+// moved to a place that is worse.
 constexpr std::int64_t kTrial_ns = 20'000'000;
 constexpr std::int32_t kBadTrial_us = 8'000;
 constexpr std::int32_t kPauseAfterBadTrial_ns = 400'000'000;
@@ -41,7 +41,7 @@ void leave_core() noexcept {
 }  // namespace
 
 void CoreSpread::slice_lost(std::int64_t lost_ns, std::int64_t now) noexcept {
-  if (now - moved_ns_ > kTrial_ns) return;
+  if (now - lost_ns - moved_ns_ > kTrial_ns) return;
   lost_us_ += static_cast<std::int32_t>(std::min(lost_ns, kTrial_ns) / 1000);
   if (lost_us_ >= kBadTrial_us) pause_ns_ = kPauseAfterBadTrial_ns;
 }

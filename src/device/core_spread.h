@@ -12,7 +12,7 @@
 // and slept, the system may put both together again.
 //
 // A program of equal right on the other core takes a slice of milliseconds whenever the thread
-// yields there, and sharing with whom one waits for was better. Who lost several slices right after
+// yields there, and sharing with whom one waits for was better. Who lost 8 ms of slices right after
 // a move stays where it is for long. Beside a busy loop 8 bytes took 18 us in the mean, and take 5.
 //
 // Nothing fails: a thread that is bound to one core stays.

@@ -67,9 +67,9 @@ const char* remedy_of(const Descriptor& mine, const Descriptor& theirs) {
            "ranks";
   if (mine.sequence != theirs.sequence || mine.kind != theirs.kind)
     return "every rank must issue the same operations in the same order";
-  return is_point_to_point(mine.kind)
-             ? "a message is received with the count and the type that it is sent with"
-             : "count, type, reduction and root of an operation must be alike on all ranks";
+  if (is_point_to_point(mine.kind) || mine.kind == Collective::kAllToAllV)
+    return "what one rank sends another must expect, with the same count and type";
+  return "count, type, reduction, root and parts of an operation must be alike on all ranks";
 }
 
 }  // namespace
@@ -80,11 +80,10 @@ Error disagreement(int rank, const Descriptor& mine, int peer, const Descriptor&
       mine.sequence == theirs.sequence
           ? ""
           : format(" since number %u at the latest", std::min(mine.sequence, theirs.sequence));
-  return {
-      ErrorCode::kInvalidUsage,
-      format("ranks do not agree%s: rank %d has issued %s, but rank %d has issued %s; %s",
-             since.c_str(), rank, describe(mine).c_str(), peer, describe(theirs).c_str(),
-              remedy_of(mine, theirs))};
+  return {ErrorCode::kInvalidUsage,
+          format("ranks do not agree%s: rank %d has issued %s, but rank %d has issued %s; %s",
+                 since.c_str(), rank, describe(mine).c_str(), peer, describe(theirs).c_str(),
+                 remedy_of(mine, theirs))};
 }
 
 }  // namespace catenary

@@ -60,8 +60,8 @@ std::uint64_t hash_of(const Cut& cut, const ProofCase& which, int chunks) {
 }
 
 // Of all steps, and of what each rank says of itself.
-std::optional<std::uint64_t> hash_of_steps(const StepSource& source, const ProofCase& which) {
-  Names names(which.ranks, which.root);
+std::optional<std::uint64_t> hash_of_steps(const StepSource& source, const ProofCase& which,
+                                           Names& names) {
   std::uint64_t hash = 0;
   for (int name = 0; name < which.ranks; ++name) {
     const Place at = place_of(which, names.rank_named(name));
@@ -98,9 +98,10 @@ std::optional<std::uint64_t> hash_but_for_names(const Algorithm& algorithm, Proo
     which.count = cut.count;
     hash = ordered(hash, hash_of(cut, which, chunks));
   }
+  Names names(which.ranks, which.root);  // the same under all windows
   for (const int window : windows_of(algorithm, which, cuts)) {
     const std::optional<std::uint64_t> steps =
-        hash_of_steps(source_with(algorithm, which, window), which);
+        hash_of_steps(source_with(algorithm, which, window), which, names);
     if (!steps) return std::nullopt;
     hash = ordered(hash, *steps);
   }

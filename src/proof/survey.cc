@@ -157,7 +157,10 @@ class Survey {
         progress_(which);
         const std::vector<Cut> cuts = cuts_in(which);
         if (proved && same_schedules(algorithm_, *proved, which, cuts)) continue;
-        if (!is_one_renamed(which, cuts) && !prove_cuts(which, cuts)) return false;
+        if (!is_one_renamed(which, cuts)) {
+          if (!prove_cuts(which, cuts)) return false;
+          ++turn_;
+        }
         if (!proved) proved = which;
       }
     }
@@ -222,7 +225,7 @@ class Survey {
       const bool is_long = cut.slots == kUsualSlots && algorithm_.sends_ahead;
       (cut.count == parts && (is_short || is_long) ? some : others).push_back(cut);
     }
-    if (which.root == 0) some.push_back(others[turn_++ % others.size()]);
+    if (which.root == 0) some.push_back(others[turn_ % others.size()]);
     return some;
   }
 

@@ -6,8 +6,8 @@
 // counts, roots and boxes, with one to three cuts, as far as a case takes no more than kMostMoves.
 //
 // Pairs that run only if they are named are so many that the proof of all that would take too long.
-// Each case of theirs has an element a chunk, and where steps depend on how many messages links
-// hold, that with all those links; the other cuts take turns, one for each case that has root 0 or
+// Each case of theirs has an element a chunk with links of 2 slots and, where steps depend on how
+// many messages links hold, of 16; the other cuts take turns, one for each case that has root 0 or
 // none. Above kEveryRanks they go as far as kMostMovesIfNamed.
 //
 // A case in which all ranks do the same as in one that was proved, in other boxes or but for their

@@ -53,7 +53,7 @@ TEST(Descriptor, that_does_not_match_is_told_with_what_to_do_about_it) {
     const std::string text = disagreement(0, mine, 1, theirs).what();
     EXPECT_NE(text.find(remedy), std::string::npos) << text;
   };
-  told(all_reduce(100), all_reduce(101), "count, type, reduction and root");
+  told(all_reduce(100), all_reduce(101), "count, type, reduction, root and parts");
   Descriptor other = all_reduce(100);
   other.algorithm = 1;
   told(all_reduce(100), other, "different algorithms");
@@ -64,7 +64,7 @@ TEST(Descriptor, that_does_not_match_is_told_with_what_to_do_about_it) {
   sent.kind = Collective::kSend;
   Descriptor longer = sent;
   longer.count = 4;
-  told(sent, longer, "received with the count");
+  told(sent, longer, "with the same count and type");
 }
 
 TEST(Descriptor, matches_only_its_equal) {

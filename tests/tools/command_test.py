@@ -4,6 +4,7 @@ and what `estimate` expects.
 usage: command_test.py <catenary>
 """
 
+import os
 import subprocess
 import sys
 import unittest
@@ -42,6 +43,13 @@ class EstimateTest(unittest.TestCase):
         self.assertGreater(float(far[1]), float(near[1]))
         self.assertGreater(float(slow[1]), float(near[1]) + 50)
 
+    def test_rules_that_leave_nothing_are_told(self):
+        done = subprocess.run([CATENARY, "estimate", "AllReduce", "--ranks", "4"], check=False,
+                              capture_output=True, text=True, timeout=TIMEOUT_S,
+                              env={**os.environ, "NCCL_ALGO": "nvls"})
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("NCCL_ALGO", done.stderr)
+
     def test_what_cannot_be_is_refused_with_a_reason(self):
         for words, *arguments in [
                 ("--ranks", "AllReduce"),
@@ -49,7 +57,7 @@ class EstimateTest(unittest.TestCase):
                 ("is no size", "AllReduce", "--ranks", "8", "--sizes", "8,1X"),
                 ("changes no parameter", "AllReduce", "--ranks", "8", "--set", "hop=1"),
                 ("is from", "AllReduce", "--ranks", "8", "--set", "step_ns=fast"),
-                ("nothing is estimated", "Send", "--ranks", "2")]:
+                ("has no choice of its own", "Send", "--ranks", "2")]:
             done = run("estimate", *arguments)
             self.assertEqual(done.returncode, 2, done.stdout)
             self.assertIn(words, done.stderr)

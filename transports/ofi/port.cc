@@ -156,9 +156,12 @@ void OfiPort::post_receive(Operation& receive) {
 }
 
 void OfiPort::post_what_waits() {
-  std::vector<Operation*> waiting;
-  waiting.swap(unposted_);
-  for (Operation* receive : waiting) post_receive(*receive);
+  while (!unposted_.empty()) {
+    Operation* const receive = unposted_.back();
+    unposted_.pop_back();
+    post_receive(*receive);
+    if (!unposted_.empty() && unposted_.back() == receive) return;  // not yet, again
+  }
 }
 
 OfiPort::Operation* OfiPort::take_operation() {
@@ -240,6 +243,7 @@ void OfiPort::progress(PortListener& listener) {
 }
 
 void OfiPort::take_completion(const fi_cq_data_entry& entry, PortListener& listener) {
+  failed_receives_ = 0;
   // What a peer's write told has no operation of ours, whatever the context says. Some providers
   // set the flag of what was told at both ends.
   const bool is_ours = (entry.flags & (FI_SEND | FI_RECV | FI_WRITE)) != 0;
@@ -254,7 +258,6 @@ void OfiPort::take_completion(const fi_cq_data_entry& entry, PortListener& liste
     case Operation::Kind::kReceive: {
       ControlMessage message;
       std::ranges::copy(message_of(*operation), message.begin());
-      failed_receives_ = 0;
       post_receive(*operation);
       return listener.control_came(message);
     }
@@ -284,12 +287,14 @@ void OfiPort::take_error(PortListener& listener) {
     return listener.port_failed("libfabric failed without saying at what: " + why);
   }
   if (operation->kind == Operation::Kind::kReceive)
-    return take_failed_receive(*operation, why, listener);
+    return std::abs(entry.err) == FI_ETRUNC ? post_receive(*operation)
+                                            : take_failed_receive(*operation, why, listener);
   tell_failure(*operation, why, listener);
 }
 
-// Whose message it was is not known. A stranger may send too much, or go in the middle of it, and
-// that members are alive is watched elsewhere. But an endpoint that can receive nothing is broken.
+// Whose message it was is not known. A stranger may go in the middle of one, or send more than any
+// of ours has, and that members are alive is watched elsewhere. But an endpoint that can receive
+// nothing is broken.
 void OfiPort::take_failed_receive(Operation& receive, const std::string& why,
                                   PortListener& listener) {
   if (++failed_receives_ > kMostFailedReceives)

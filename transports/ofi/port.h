@@ -64,7 +64,7 @@ class OfiPort final : public PutPort {
   std::vector<Operation> receives_;
   std::vector<Operation> operations_;
   std::vector<Operation*> unposted_;   // receives
-  std::uint32_t failed_receives_ = 0;  // since something came
+  std::uint32_t failed_receives_ = 0;  // since anything went well
   // Closed from the last to the first.
   Owned<fid_fabric> fabric_;
   Owned<fid_domain> domain_;

@@ -12,10 +12,10 @@ namespace catenary::ofi {
 namespace {
 
 constexpr std::uint32_t kApi = FI_VERSION(1, 17);
-// Best first. `net` is left out: it says that writes are delivered when they are not.
-// A provider that ofi_rxm puts on top of another one comes after one that does without: up to 2.4
-// at least, ofi_rxm takes a peer's write that breaks off for one of its own, and crashes.
-// libfabric 1.17 calls its TCP without it "net", later ones "tcp".
+// Best first. Of TCP what does without ofi_rxm comes first: up to libfabric 2.4 at least, ofi_rxm
+// takes a peer's write that breaks off for one of its own, and crashes. 1.17 calls that "net",
+// later ones "tcp". (`net` says that writes are delivered when they are not; PutHub does not rely
+// on it.)
 constexpr const char* kPreferred[] = {"efa", "verbs;ofi_rxm", "tcp", "net", "tcp;ofi_rxm"};
 
 Info make_hints() {

@@ -6,7 +6,6 @@
 // those that schedules are made of, and a frame for each round would take longer than its steps.
 #pragma once
 
-#include <algorithm>
 #include <iterator>
 #include <utility>
 
