@@ -52,27 +52,24 @@ TEST(CoreSpread, StaysAfterFewYieldsOrShortOnes) {
   EXPECT_LE(moves_of_ten(kMany, kShort_ns), 3);
 }
 
-// Another program took slices right after the move: ten tries in the next 300 ms move nobody.
-TEST(CoreSpread, StaysWhereItIsOnceAMoveHasLedToABusyCore) {
+// Another program takes so many slices right after a move: how many of ten tries in the next 300 ms
+// move the thread again.
+int moves_of_ten_after(int lost_slices) {
   CoreSpread spread;
   moves(spread, kMany, kLong_ns, kSecond_ns);
-  moves(spread, 3, kSlice_ns, kSecond_ns + kMany * kLong_ns);
+  moves(spread, lost_slices, kSlice_ns, kSecond_ns + kMany * kLong_ns);
   int moved = 0;
   for (int i = 1; i <= 10; ++i)
     moved += moves(spread, kMany, kLong_ns, kSecond_ns + i * 30'000'000) ? 1 : 0;
-  EXPECT_LE(moved, 3);
+  return moved;
 }
+
+TEST(CoreSpread, StaysWhereItIsOnceAMoveHasLedToABusyCore) { EXPECT_LE(moves_of_ten_after(3), 3); }
 
 // One slice is what a niced program takes now and then.
 TEST(CoreSpread, MovesAgainAfterALostSlice) {
   const cpu_set_t cores = allowed_cores();
-  CoreSpread spread;
-  moves(spread, kMany, kLong_ns, kSecond_ns);
-  moves(spread, 1, kSlice_ns, kSecond_ns + kMany * kLong_ns);
-  int moved = 0;
-  for (int i = 1; i <= 10; ++i)
-    moved += moves(spread, kMany, kLong_ns, kSecond_ns + i * 30'000'000) ? 1 : 0;
-  EXPECT_GE(moved, CPU_COUNT(&cores) > 1 ? 5 : 0);
+  EXPECT_GE(moves_of_ten_after(1), CPU_COUNT(&cores) > 1 ? 5 : 0);
 }
 
 TEST(CoreSpread, StaysOnTheOnlyCoreItHas) {

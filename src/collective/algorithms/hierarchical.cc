@@ -70,6 +70,13 @@ struct Embedding {
   }
 };
 
+// How the ranks of a box give each other the part of that number of their finished shards.
+Embedding gathered_shards(const Place& at, int part, int parts) {
+  const int own = at.rank % at.box * parts;
+  return {ranks_inside(at),
+          {{output(own + part), 0}, {output(part), parts}, {scratch(part), parts}}};
+}
+
 // All of a group's steps that do something as steps of all ranks. A range and no coroutine, since
 // every step of a pair goes through here.
 class Embedded {
@@ -156,8 +163,7 @@ Steps hierarchical_all_reduce(Place at, Stages stages) {
                               {{scratch(own), 1}, {output(own), 1}, {scratch(chunks + own), 1}}};
   for (const Step& step : Embedded(sums_of_all, stages.across(across(at)))) co_yield step;
   for (int part = 0; part < parts; ++part) {
-    const Embedding shards{
-        ranks_inside(at), {{output(own + part), 0}, {output(part), parts}, {scratch(part), parts}}};
+    const Embedding shards = gathered_shards(at, part, parts);
     for (const Step& step : Embedded(shards, stages.gather(inside(at)))) co_yield step;
   }
 }
@@ -174,8 +180,7 @@ Steps hierarchical_broadcast(Place at, Stages stages) {
   const Embedding shard{ranks_across(at), {{output(own), 1}, {output(own), 1}, {scratch(own), 1}}};
   for (const Step& step : Embedded(shard, stages.across(across(at)))) co_yield step;
   for (int part = 0; part < parts; ++part) {
-    const Embedding shards{
-        ranks_inside(at), {{output(own + part), 0}, {output(part), parts}, {scratch(part), parts}}};
+    const Embedding shards = gathered_shards(at, part, parts);
     for (const Step& step : Embedded(shards, stages.gather(inside(at)))) co_yield step;
   }
 }
