@@ -37,7 +37,7 @@ int run_draw(int argc, char** argv) {
   if (!options.format.empty() || options.in_place) {
     throw_error(ErrorCode::kInvalidUsage, "--format and --in-place are for catenary export");
   }
-  write_out(options.out, space_time_svg(legible_timeline(options.scene)));
+  write_out(options.out, picture::space_time_svg(picture::legible_timeline(options.scene)));
   return 0;
 }
 

@@ -26,6 +26,7 @@ constexpr char kUsage[] =
 }  // namespace
 
 int run_export(int argc, char** argv) {
+  using namespace picture;
   SceneOptions options;
   if (!read_scene_options(argc, argv, options)) {
     std::printf("%s", kUsage);

@@ -40,7 +40,7 @@ constexpr option kOptions[] = {
 }  // namespace
 
 bool read_scene_options(int argc, char** argv, SceneOptions& options) {
-  Scene& scene = options.scene;
+  picture::Scene& scene = options.scene;
   scene.ranks = 0;
   scene.root = kNobody;
   scene.lanes = 0;

@@ -8,7 +8,7 @@
 namespace catenary {
 
 struct SceneOptions {
-  Scene scene;
+  picture::Scene scene;
   std::string format;  // of `export`, as is the next
   bool in_place = false;
   std::string out;  // a file; empty for standard output

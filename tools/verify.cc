@@ -18,6 +18,8 @@
 namespace catenary {
 namespace {
 
+using namespace proof;
+
 constexpr char kUsage[] =
     R"(usage: catenary verify --all [options]
        catenary verify <collective> [<algorithm>] [options]

@@ -2,7 +2,7 @@
 
 #include "src/base/error.h"
 
-namespace catenary {
+namespace catenary::picture {
 namespace {
 
 constexpr int kUnit = 1000;   // microseconds
@@ -106,4 +106,4 @@ class Trace {
 
 std::string chrome_trace(const Timeline& timeline) { return Trace(timeline).write(); }
 
-}  // namespace catenary
+}  // namespace catenary::picture

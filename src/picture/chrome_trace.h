@@ -8,8 +8,8 @@
 
 #include "src/picture/timeline.h"
 
-namespace catenary {
+namespace catenary::picture {
 
 std::string chrome_trace(const Timeline& timeline);
 
-}  // namespace catenary
+}  // namespace catenary::picture

@@ -6,7 +6,7 @@
 
 #include "src/base/error.h"
 
-namespace catenary {
+namespace catenary::picture {
 namespace {
 
 constexpr int kLegibleUnits = 20;
@@ -129,4 +129,4 @@ Timeline legible_timeline(const Scene& scene) {
   return 2 * shorter.units <= whole.units ? shorter : whole;
 }
 
-}  // namespace catenary
+}  // namespace catenary::picture

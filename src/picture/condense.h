@@ -7,7 +7,7 @@
 
 #include "src/picture/timeline.h"
 
-namespace catenary {
+namespace catenary::picture {
 
 Timeline condensed(const Timeline& timeline);
 
@@ -15,4 +15,4 @@ Timeline condensed(const Timeline& timeline);
 // can then, so that rounds show; a scene's own window above 1 is kept.
 Timeline legible_timeline(const Scene& scene);
 
-}  // namespace catenary
+}  // namespace catenary::picture

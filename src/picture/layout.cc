@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace catenary {
+namespace catenary::picture {
 namespace {
 
 constexpr double kLabel = 58;    // "rank 12"
@@ -108,4 +108,4 @@ double Layout::width() const {
   return std::max(last.x + last.width + kMargin, kLeastWidth);
 }
 
-}  // namespace catenary
+}  // namespace catenary::picture

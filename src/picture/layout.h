@@ -7,7 +7,7 @@
 #include "src/picture/svg.h"
 #include "src/picture/timeline.h"
 
-namespace catenary {
+namespace catenary::picture {
 
 class Layout {
  public:
@@ -58,4 +58,4 @@ class Layout {
   double tiles_width_;
 };
 
-}  // namespace catenary
+}  // namespace catenary::picture

@@ -11,7 +11,7 @@
 #include "src/picture/msccl_program.h"
 #include "src/picture/svg.h"
 
-namespace catenary {
+namespace catenary::picture {
 namespace {
 
 // What MSCCL's runtime has room for.
@@ -294,4 +294,4 @@ std::string msccl_xml(const Scene& scene, MscclCalls calls,
   return xml + "</algo>\n";
 }
 
-}  // namespace catenary
+}  // namespace catenary::picture

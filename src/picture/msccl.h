@@ -17,7 +17,7 @@
 
 #include "src/picture/scene.h"
 
-namespace catenary {
+namespace catenary::picture {
 
 enum class MscclCalls { kOutOfPlace, kInPlace };
 
@@ -25,4 +25,4 @@ std::string msccl_xml(const Scene& scene, MscclCalls calls);
 std::string msccl_xml(const Scene& scene, MscclCalls calls,
                       const std::vector<std::vector<Schedule>>& schedules);
 
-}  // namespace catenary
+}  // namespace catenary::picture

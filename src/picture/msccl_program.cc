@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace catenary {
+namespace catenary::picture {
 namespace {
 
 bool reads_src(std::string_view type) {
@@ -86,4 +86,4 @@ void MscclProgram::add(std::size_t block, std::string_view type, MscclPlace src,
   for (const MscclPlace& place : writes) memory_[place] = {.writer = {mark}, .readers = {}};
 }
 
-}  // namespace catenary
+}  // namespace catenary::picture

@@ -14,7 +14,7 @@
 
 #include "src/collective/schedule.h"
 
-namespace catenary {
+namespace catenary::picture {
 
 // A chunk in MSCCL's words: buffer i, o or s.
 struct MscclPlace {
@@ -71,4 +71,4 @@ class MscclProgram {
   std::vector<std::vector<std::vector<std::size_t>>> done_at_;
 };
 
-}  // namespace catenary
+}  // namespace catenary::picture

@@ -5,7 +5,7 @@
 
 #include "src/base/error.h"
 
-namespace catenary {
+namespace catenary::picture {
 namespace {
 
 constexpr Colour kSeveral{70, 70, 70};
@@ -136,4 +136,4 @@ void Paint::tiles(Svg& svg, const Box& box, int lane, const std::vector<Content>
   svg.rect(box, " class=\"tiles\"");
 }
 
-}  // namespace catenary
+}  // namespace catenary::picture

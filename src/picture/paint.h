@@ -12,7 +12,7 @@
 #include "src/picture/svg.h"
 #include "src/picture/timeline.h"
 
-namespace catenary {
+namespace catenary::picture {
 
 class Paint {
  public:
@@ -51,4 +51,4 @@ class Paint {
   int colours_;
 };
 
-}  // namespace catenary
+}  // namespace catenary::picture

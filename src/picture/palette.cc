@@ -6,7 +6,7 @@
 
 #include "src/base/error.h"
 
-namespace catenary {
+namespace catenary::picture {
 namespace {
 
 constexpr Colour kApart[] = {{0, 114, 178},  {230, 159, 0}, {0, 158, 115},  {204, 121, 167},
@@ -49,4 +49,4 @@ Colour ink_on(Colour colour) {
   return light > 140 ? Colour{0, 0, 0} : Colour{255, 255, 255};
 }
 
-}  // namespace catenary
+}  // namespace catenary::picture

@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace catenary {
+namespace catenary::picture {
 
 struct Colour {
   int red = 0;
@@ -30,4 +30,4 @@ std::string text_of(Colour colour);
 // What is read better on the colour: black or white.
 Colour ink_on(Colour colour);
 
-}  // namespace catenary
+}  // namespace catenary::picture

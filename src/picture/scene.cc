@@ -3,7 +3,7 @@
 #include "src/base/error.h"
 #include "src/collective/operation.h"
 
-namespace catenary {
+namespace catenary::picture {
 namespace {
 
 // Who has a buffer, and whether it holds all of the data or the rank's own part only.
@@ -127,4 +127,4 @@ bool is_exchange(const Scene& scene) {
 
 bool combines(const Scene& scene) { return reduces(scene.algorithm->collective); }
 
-}  // namespace catenary
+}  // namespace catenary::picture

@@ -10,7 +10,7 @@
 #include "src/collective/algorithms.h"
 #include "src/collective/schedule.h"
 
-namespace catenary {
+namespace catenary::picture {
 
 struct Scene {
   const Algorithm* algorithm = nullptr;
@@ -47,4 +47,4 @@ bool is_exchange(const Scene& scene);
 // Whether the results combine what all ranks give.
 bool combines(const Scene& scene);
 
-}  // namespace catenary
+}  // namespace catenary::picture

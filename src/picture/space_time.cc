@@ -9,7 +9,7 @@
 #include "src/picture/layout.h"
 #include "src/picture/paint.h"
 
-namespace catenary {
+namespace catenary::picture {
 namespace {
 
 constexpr std::string_view kStyle =
@@ -324,4 +324,4 @@ double SpaceTime::legend() {
 
 std::string space_time_svg(const Timeline& timeline) { return SpaceTime(timeline).draw(); }
 
-}  // namespace catenary
+}  // namespace catenary::picture

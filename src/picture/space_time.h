@@ -13,8 +13,8 @@
 
 #include "src/picture/timeline.h"
 
-namespace catenary {
+namespace catenary::picture {
 
 std::string space_time_svg(const Timeline& timeline);
 
-}  // namespace catenary
+}  // namespace catenary::picture

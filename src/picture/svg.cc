@@ -2,7 +2,7 @@
 
 #include "src/base/error.h"
 
-namespace catenary {
+namespace catenary::picture {
 
 std::string escaped(std::string_view text) {
   std::string out;
@@ -73,4 +73,4 @@ std::string Svg::finish(double width, double height, std::string_view title,
          "\" fill=\"#fff\"/>\n" + body_ + "</svg>\n";
 }
 
-}  // namespace catenary
+}  // namespace catenary::picture

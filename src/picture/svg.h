@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace catenary {
+namespace catenary::picture {
 
 struct Point {
   double x = 0;
@@ -46,4 +46,4 @@ class Svg {
 std::string number(double value);
 std::string coordinates(Point point);
 
-}  // namespace catenary
+}  // namespace catenary::picture

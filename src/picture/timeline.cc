@@ -9,7 +9,7 @@
 #include "src/base/error.h"
 #include "src/collective/fold.h"
 
-namespace catenary {
+namespace catenary::picture {
 namespace {
 
 // Runs one lane of all ranks.
@@ -308,4 +308,4 @@ std::string describe(const Timeline& timeline, const Action& action) {
   return text;
 }
 
-}  // namespace catenary
+}  // namespace catenary::picture

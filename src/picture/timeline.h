@@ -19,7 +19,7 @@
 #include "src/collective/schedule.h"
 #include "src/picture/scene.h"
 
-namespace catenary {
+namespace catenary::picture {
 
 class RankSet {
  public:
@@ -86,4 +86,4 @@ Content given(const Scene& scene, int rank, int index);
 // "receives 3 messages from ranks 1-3, reduces them with input 0, ..."
 std::string describe(const Timeline& timeline, const Action& action);
 
-}  // namespace catenary
+}  // namespace catenary::picture

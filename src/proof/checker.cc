@@ -4,7 +4,7 @@
 
 #include "src/base/error.h"
 
-namespace catenary {
+namespace catenary::proof {
 namespace {
 
 // No algorithm comes near this many steps for each rank or chunk: one that does has no end.
@@ -393,4 +393,4 @@ bool Checker::check_written(int rank) {
   return false;
 }
 
-}  // namespace catenary
+}  // namespace catenary::proof

@@ -25,7 +25,7 @@
 #include "src/proof/proof_case.h"
 #include "src/proof/shape.h"
 
-namespace catenary {
+namespace catenary::proof {
 
 struct Verdict {
   std::string fault;        // the first thing found wrong, or nothing
@@ -127,4 +127,4 @@ class Checker {
   Verdict verdict_;
 };
 
-}  // namespace catenary
+}  // namespace catenary::proof

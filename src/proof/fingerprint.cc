@@ -2,7 +2,7 @@
 
 #include "src/base/error.h"
 
-namespace catenary {
+namespace catenary::proof {
 
 using fingerprint_detail::scrambled;
 
@@ -68,4 +68,4 @@ std::string Fingerprints::text_of_leaf(std::uint64_t sum, int ranks) const {
   return "";
 }
 
-}  // namespace catenary
+}  // namespace catenary::proof

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace catenary {
+namespace catenary::proof {
 
 struct Fingerprint {
   std::uint64_t sum = 0;
@@ -93,4 +93,4 @@ class Fingerprints {
   std::vector<std::uint64_t> elements_;  // odd, so that none maps two sums to one
 };
 
-}  // namespace catenary
+}  // namespace catenary::proof

@@ -5,7 +5,7 @@
 
 #include "src/base/error.h"
 
-namespace catenary {
+namespace catenary::proof {
 namespace {
 
 static_assert(std::is_trivially_copyable_v<Link> && sizeof(Link) == 32);
@@ -73,4 +73,4 @@ void Links::pop_behind(Link& link) {
   free_ = node;
 }
 
-}  // namespace catenary
+}  // namespace catenary::proof

@@ -14,7 +14,7 @@
 #include "src/base/mapping.h"
 #include "src/proof/fingerprint.h"
 
-namespace catenary {
+namespace catenary::proof {
 
 // A slice under way, with what both ends must agree on.
 struct Message {
@@ -86,4 +86,4 @@ class Links {
   std::uint32_t free_ = 0;  // the first unused node, chained by `more`
 };
 
-}  // namespace catenary
+}  // namespace catenary::proof

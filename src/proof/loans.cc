@@ -7,7 +7,7 @@
 
 #include "src/base/error.h"
 
-namespace catenary {
+namespace catenary::proof {
 namespace {
 
 // By rank: how many of its steps are known to be over.
@@ -199,4 +199,4 @@ std::string unsafe_loan(const Algorithm& algorithm, const ProofCase& which,
   return "";
 }
 
-}  // namespace catenary
+}  // namespace catenary::proof

@@ -14,7 +14,7 @@
 #include "src/collective/lending.h"
 #include "src/proof/proof_case.h"
 
-namespace catenary {
+namespace catenary::proof {
 
 // What may be lent of a schedule, as lendings() finds it, or what a test makes of that.
 using LendingSource =
@@ -24,4 +24,4 @@ using LendingSource =
 std::string unsafe_loan(const Algorithm& algorithm, const ProofCase& which,
                         const std::set<int>& windows = {1}, const LendingSource& source = lendings);
 
-}  // namespace catenary
+}  // namespace catenary::proof

@@ -4,7 +4,7 @@
 
 #include "src/base/error.h"
 
-namespace catenary {
+namespace catenary::proof {
 
 void Memory::begin(const ProofCase& which, Orders& orders) {
   which_ = which;
@@ -42,4 +42,4 @@ bool Memory::refuse_value(int rank, int chunk, std::size_t element, const Finger
   return false;
 }
 
-}  // namespace catenary
+}  // namespace catenary::proof

@@ -17,7 +17,7 @@
 #include "src/proof/fingerprint.h"
 #include "src/proof/proof_case.h"
 
-namespace catenary {
+namespace catenary::proof {
 
 // In which order each part of a collective's result was reduced, kept from one run of a schedule to
 // the next: it may not depend on counts, slots and slices. Empty at first.
@@ -138,4 +138,4 @@ class Memory {
   std::string refusal_;
 };
 
-}  // namespace catenary
+}  // namespace catenary::proof

@@ -2,7 +2,7 @@
 
 #include "src/base/error.h"
 
-namespace catenary {
+namespace catenary::proof {
 namespace {
 
 // The two halves of a message. Of Send and Recv either makes the pair.
@@ -110,4 +110,4 @@ bool has_output(const ProofCase& which, int rank) {
   }
 }
 
-}  // namespace catenary
+}  // namespace catenary::proof

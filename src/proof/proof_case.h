@@ -12,7 +12,7 @@
 #include "src/collective/partition.h"
 #include "src/collective/schedule.h"
 
-namespace catenary {
+namespace catenary::proof {
 
 struct ProofCase {
   Collective collective = Collective::kAllReduce;
@@ -76,4 +76,4 @@ constexpr std::size_t output_elements(const ProofCase& which) {
   return scatters(which.collective) ? which.count : longer_elements(which);
 }
 
-}  // namespace catenary
+}  // namespace catenary::proof

@@ -2,7 +2,7 @@
 
 #include "src/proof/fingerprint.h"
 
-namespace catenary {
+namespace catenary::proof {
 namespace {
 
 using fingerprint_detail::ordered;
@@ -108,4 +108,4 @@ std::optional<std::uint64_t> hash_but_for_names(const Algorithm& algorithm, Proo
   return hash;
 }
 
-}  // namespace catenary
+}  // namespace catenary::proof

@@ -16,7 +16,7 @@
 
 #include "src/proof/proof_case.h"
 
-namespace catenary {
+namespace catenary::proof {
 
 // How buffers are cut for a case's ranks: its `count` and `slots`. Each lane gets its share.
 struct Cut {
@@ -33,4 +33,4 @@ std::set<int> windows_of(const Algorithm& algorithm, ProofCase which, const std:
 std::optional<std::uint64_t> hash_but_for_names(const Algorithm& algorithm, ProofCase which,
                                                 const std::vector<Cut>& cuts);
 
-}  // namespace catenary
+}  // namespace catenary::proof

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace catenary {
+namespace catenary::proof {
 namespace {
 
 bool takes_message(const Step& step) { return step.recv_from != kNobody; }
@@ -96,4 +96,4 @@ const char* Shape::wrong_fold(const Step& step, int rank) {
   return nullptr;
 }
 
-}  // namespace catenary
+}  // namespace catenary::proof

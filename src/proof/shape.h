@@ -8,7 +8,7 @@
 
 #include "src/proof/proof_case.h"
 
-namespace catenary {
+namespace catenary::proof {
 
 class Shape {
  public:
@@ -52,4 +52,4 @@ class Shape {
   unsigned fold_ = 0;
 };
 
-}  // namespace catenary
+}  // namespace catenary::proof

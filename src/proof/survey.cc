@@ -7,7 +7,7 @@
 #include "src/base/error.h"
 #include "src/proof/loans.h"
 
-namespace catenary {
+namespace catenary::proof {
 namespace {
 
 // Around powers of two, round numbers, primes.
@@ -276,4 +276,4 @@ Proof prove(Checker& checker, const Algorithm& algorithm, const Scope& scope,
   return Survey(checker, algorithm, scope, progress).run();
 }
 
-}  // namespace catenary
+}  // namespace catenary::proof

@@ -31,7 +31,7 @@
 #include "src/proof/proof_case.h"
 #include "src/proof/renaming.h"
 
-namespace catenary {
+namespace catenary::proof {
 
 inline constexpr int kEveryRanks = 64;
 inline constexpr int kMostRanks = 4096;
@@ -70,4 +70,4 @@ bool looks_at_box(const Algorithm& algorithm);
 // The ways in which buffers are cut, with any number of ranks.
 std::vector<Cut> cuts_for(Collective collective, int ranks, int chunk_count, int lanes);
 
-}  // namespace catenary
+}  // namespace catenary::proof

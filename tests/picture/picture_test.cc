@@ -14,7 +14,7 @@
 #include "src/picture/svg.h"
 #include "tests/picture/scenes.h"
 
-namespace catenary {
+namespace catenary::picture {
 namespace {
 
 std::size_t count(std::string_view text, std::string_view what) {
@@ -138,4 +138,4 @@ TEST(Svg, escapes_what_xml_reserves) {
 }
 
 }  // namespace
-}  // namespace catenary
+}  // namespace catenary::picture

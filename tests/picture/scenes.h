@@ -8,7 +8,7 @@
 #include "src/base/error.h"
 #include "src/picture/scene.h"
 
-namespace catenary {
+namespace catenary::picture {
 
 inline Scene scene_of(Collective collective, std::string_view algorithm, int ranks, int root = 0) {
   const Algorithm* found = find_algorithm(collective, algorithm);
@@ -33,4 +33,4 @@ inline std::vector<Scene> all_scenes(const std::vector<int>& rank_counts) {
   return scenes;
 }
 
-}  // namespace catenary
+}  // namespace catenary::picture

@@ -11,7 +11,7 @@
 #include "src/picture/condense.h"
 #include "tests/picture/scenes.h"
 
-namespace catenary {
+namespace catenary::picture {
 namespace {
 
 const Action& action_at(const Timeline& timeline, int rank, int start) {
@@ -217,4 +217,4 @@ TEST(Scene, refuses_what_cannot_be) {
 }
 
 }  // namespace
-}  // namespace catenary
+}  // namespace catenary::picture

@@ -8,7 +8,7 @@
 #include "src/base/error.h"
 #include "tests/proof/written_out.h"
 
-namespace catenary {
+namespace catenary::proof {
 namespace {
 
 Schedule part_of(std::string_view algorithm, int rank, int ranks) {
@@ -340,4 +340,4 @@ TEST(Links, a_message_that_spans_all_slots_deadlocks_a_ring) {
 }
 
 }  // namespace
-}  // namespace catenary
+}  // namespace catenary::proof

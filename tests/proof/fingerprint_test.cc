@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-namespace catenary {
+namespace catenary::proof {
 namespace {
 
 constexpr int kRanks = 8;
@@ -130,4 +130,4 @@ TEST_F(Sums, are_told_in_words) {
 }
 
 }  // namespace
-}  // namespace catenary
+}  // namespace catenary::proof

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace catenary {
+namespace catenary::proof {
 namespace {
 
 // As if whatever is given could be lent in place.
@@ -59,4 +59,4 @@ TEST(Loans, that_are_taken_too_late_are_told) {
 }
 
 }  // namespace
-}  // namespace catenary
+}  // namespace catenary::proof

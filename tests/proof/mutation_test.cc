@@ -14,7 +14,7 @@
 #include "src/proof/survey.h"
 #include "tests/proof/written_out.h"
 
-namespace catenary {
+namespace catenary::proof {
 namespace {
 
 // Two pieces of memory of a rank that may be one where it works in place.
@@ -253,8 +253,8 @@ TEST_P(EveryStep, is_needed_as_it_is) {
   // Of pairs there are many. With boxes of four they have scratch inside, if they ever do; one of
   // the pairs that have the same inside does for that.
   const bool is_rare = !algorithm.chosen_by_cost;
-  const bool is_plain_across = algorithm.across == "ring" || algorithm.across == "chain" ||
-                               algorithm.across == "pairwise";
+  const bool is_plain_across =
+      algorithm.across == "ring" || algorithm.across == "chain" || algorithm.across == "pairwise";
   for (const int ranks : is_rare ? std::vector{4, 6, 8} : std::vector{2, 3, 4, 5, 6, 8}) {
     for (int box = 1; box <= ranks; ++box) {
       ProofCase which{.collective = algorithm.collective,
@@ -280,4 +280,4 @@ INSTANTIATE_TEST_SUITE_P(Table, EveryStep,
                          });
 
 }  // namespace
-}  // namespace catenary
+}  // namespace catenary::proof

@@ -9,7 +9,7 @@
 
 #include "src/base/error.h"
 
-namespace catenary {
+namespace catenary::proof {
 namespace {
 
 Proof prove(const Algorithm& algorithm, const Scope& scope,
@@ -204,4 +204,4 @@ TEST(Survey, cuts_buffers_in_every_way_that_matters) {
 }
 
 }  // namespace
-}  // namespace catenary
+}  // namespace catenary::proof

@@ -8,7 +8,7 @@
 
 #include "src/proof/checker.h"
 
-namespace catenary {
+namespace catenary::proof {
 
 using Schedules = std::vector<Schedule>;
 
@@ -47,4 +47,4 @@ inline std::string fault_of(const ProofCase& which, const Schedules& schedules) 
   return checker.check(which, source_of(schedules), orders).fault;
 }
 
-}  // namespace catenary
+}  // namespace catenary::proof

@@ -5,8 +5,9 @@ usage: house_rules.py <root>              reports every breach
        house_rules.py <root> --self-test  fails unless each rule notices a planted breach
 
 Files have at most 500 lines of at most 100 columns, functions at most 70 lines. The environment is
-read in one place, and exceptions are caught where docs/architecture.md says. No test is switched off,
-nothing is put off to later in a comment, and some names are too vague to be used.
+read in one place, and exceptions are caught where docs/architecture.md says. The full name of a type in a
+header belongs to one type: two would be one to the linker. No test is switched off, nothing is put off to
+later in a comment, and some names are too vague to be used.
 """
 import pathlib
 import re
@@ -30,6 +31,8 @@ SWITCHED_OFF = re.compile(r"\bDISABLED_\w*|\bGTEST_SKIP\b")
 READS_ENVIRONMENT = re.compile(r"\b(?:secure_)?getenv\s*\(|\benviron\b")
 CATCHES = re.compile(r"\bcatch\s*\(")
 
+NAMESPACE_OR_TYPE = re.compile(
+    r"^(?:(namespace) ([\w:]+) \{|(?:struct|class|enum class) (\w+)(?: final)?(?: :[^;{]*)? \{)", re.M)
 
 DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.M)
 
@@ -107,6 +110,26 @@ def breaches(path, text, catchers):
             yield from places(CATCHES, code, path, "docs/architecture.md does not list this file")
 
 
+def types_in(text):
+    """The full names of the types that a header defines, outside of others."""
+    namespace = ""
+    for match in NAMESPACE_OR_TYPE.finditer(without_comments_and_strings(text)):
+        if match[1]:
+            namespace = match[2]
+        else:
+            yield f"{namespace}::{match[3]}"
+
+
+def doubles(texts):
+    """Types that bear the name of another one."""
+    defined = {}
+    for path, text in texts.items():
+        for name in types_in(text) if path.endswith(".h") else ():
+            if name in defined:
+                yield f"{path}: {name} is also the name of a type in {defined[name]}"
+            defined[name] = path
+
+
 def sources(root):
     for top in CODE:
         for file in sorted((root / top).rglob("*")):
@@ -118,6 +141,7 @@ def problems(root):
     catchers = allowed_to_catch((root / "docs" / "architecture.md").read_text())
     texts = dict(sources(root))
     found = [problem for path, text in texts.items() for problem in breaches(path, text, catchers)]
+    found += doubles({path: text for path, text in texts.items() if not path.startswith("examples/")})
     for catcher in sorted(catchers):
         if not CATCHES.search(without_comments_and_strings(texts.get(catcher, ""))):
             found.append(f"docs/architecture.md: {catcher} is listed but catches nothing")
@@ -154,6 +178,11 @@ def self_test():
     for path, text, expected in PLANTED:
         if not any(expected in problem for problem in breaches(path, text, set())):
             yield f"went unnoticed: {expected!r} in {text[:60]!r}"
+    shape = "namespace a {\nclass Shape final {\n};\n}\n"
+    if len(list(doubles({"src/a.h": shape, "tools/b.h": shape}))) != 1:
+        yield "went unnoticed: two types of one name"
+    if list(doubles({"src/a.h": shape, "tools/b.h": shape.replace("a {", "a::b {", 1)})):
+        yield "taken for two types of one name: those of two namespaces"
     for path, text in HARMLESS:
         for problem in breaches(path, text, set()):
             yield f"taken for a breach: {problem}"
