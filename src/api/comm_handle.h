@@ -41,6 +41,12 @@ struct ncclComm {
   std::future<void> pending;  // guarded by mutex
   // By the address of the registration, which is its handle. Guarded by mutex.
   std::unordered_map<void*, std::unique_ptr<catenary::Registration>> registrations;
+
+  // Neither ended nor finalized.
+  bool in_prime() const {
+    return magic.load(std::memory_order_relaxed) == kAlive &&
+           !finalized.load(std::memory_order_acquire);
+  }
 };
 
 namespace catenary {

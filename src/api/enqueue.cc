@@ -26,10 +26,10 @@ Stream* check_stream(const AnyGiven& given, Device& device) {
 }
 
 // `what`: root or peer.
-void check_rank(const char* function, const char* what, int rank, const CommCall& call) {
-  if (rank >= 0 && rank < call->nranks()) return;
+void check_rank(const char* function, const char* what, int rank, int nranks) {
+  if (rank >= 0 && rank < nranks) return;
   throw_error(ErrorCode::kInvalidArgument, "%s : invalid %s %d (%s should be in the 0..%d range)",
-              function, what, rank, what, call->nranks() - 1);
+              function, what, rank, what, nranks - 1);
 }
 
 bool has_elements(const std::vector<Range>& parts) {
@@ -97,6 +97,25 @@ void check_count(const Given& given, int nranks) {
   }
 }
 
+[[gnu::always_inline]] inline MessageRequest checked(const GivenMessage& given,
+                                                     Communicator& communicator) {
+  communicator.throw_if_failed();
+  const DataType type = check_type(given.type);
+  check_rank(given.function, "peer", given.peer, communicator.nranks());
+  if (given.buffer == nullptr && given.count > 0) {
+    throw_error(ErrorCode::kInvalidArgument, "%s : %s argument is NULL", given.function,
+                given.sends ? "sendbuff" : "recvbuff");
+  }
+  if (!is_small(given.count) && given.count > most_elements(type))
+    refuse_count(given.function, given.count);
+  return {.buffer = given.buffer,
+          .count = given.count,
+          .stream = check_stream(given, communicator.device()),
+          .peer = given.peer,
+          .type = type,
+          .sends = given.sends};
+}
+
 // Whether there is nothing to do, for all ranks alike: by NCCL's rule not even a barrier.
 bool is_nothing(const Given& given) {
   switch (given.kind) {
@@ -118,7 +137,7 @@ void enqueue(const Given& given) {
   const CommCall call(given.comm, given.function);
   call->throw_if_failed();
   const DataType type = check_type(given.type);
-  if (has_root(given.kind)) check_rank(given.function, "root", given.root, call);
+  if (has_root(given.kind)) check_rank(given.function, "root", given.root, call->nranks());
   check_buffers(given, call->rank());
   check_in_place(given);
   check_count(given, call->nranks());
@@ -135,34 +154,26 @@ void enqueue(const Given& given) {
   request.stream = check_stream(given, call->device());
 
   if (is_nothing(given)) return;
-  if (Group::any_open()) {
-    Group::of_this_thread().add(call.shared(), request);
+  if (Group* group = Group::open()) {
+    group->add(call.shared(), request);
   } else {
     call->submit({.operations = {&request, 1}, .messages = {}});
   }
 }
 
-// Lean, because groups hold many of them.
+// Lean, because groups hold many of them: after the first one of a communicator, which the group
+// holds from then on, nobody has to be told that a call is inside of it.
 void enqueue(const GivenMessage& given) {
-  const CommCall call(given.comm, given.function);
-  call->throw_if_failed();
-  const DataType type = check_type(given.type);
-  check_rank(given.function, "peer", given.peer, call);
-  if (given.buffer == nullptr && given.count > 0) {
-    throw_error(ErrorCode::kInvalidArgument, "%s : %s argument is NULL", given.function,
-                given.sends ? "sendbuff" : "recvbuff");
+  Group* const group = Group::open();
+  if (group != nullptr) {
+    Communicator* const latest = group->latest(given.comm);
+    if (latest != nullptr && given.comm->in_prime())
+      return group->add_to_latest(checked(given, *latest));
   }
-  if (!is_small(given.count) && given.count > most_elements(type))
-    refuse_count(given.function, given.count);
-
-  const MessageRequest message{.buffer = given.buffer,
-                               .count = given.count,
-                               .stream = check_stream(given, call->device()),
-                               .peer = given.peer,
-                               .type = type,
-                               .sends = given.sends};
-  if (Group::any_open()) {
-    Group::of_this_thread().add(call.shared(), message);
+  const CommCall call(given.comm, given.function);
+  const MessageRequest message = checked(given, *call.shared());
+  if (group != nullptr) {
+    group->add(call.shared(), message, call->options().blocking ? given.comm : nullptr);
   } else {
     const Requests requests{.operations = {}, .messages = {&message, 1}};
     call->check(requests);

@@ -42,6 +42,7 @@ Group::Member& Group::join(const std::shared_ptr<Communicator>& communicator) {
     throw_error(ErrorCode::kInvalidArgument,
                 "Blocking and nonblocking communicators are not allowed in the same group.");
   }
+  latest_ = nullptr;
   if (joined_ == members_.size()) members_.emplace_back();
   members_[joined_].communicator = communicator;
   return members_[joined_++];
@@ -60,15 +61,22 @@ bool Group::close(const char* function) {
 Group::Outcome Group::end() {
   if (!close("ncclGroupEnd")) return Outcome::kDone;
   const ScopeExit forgetting([this] { forget(); });
-  Rows rows;
-  // Before `rows` waits: what cannot start would be missing for the others.
   ScopeExit cancel([this] { cancel_jobs(); });
   if (first_error_) throw Error(*first_error_);
   for (const Member& member : members()) member.communicator->check(member.requests());
+  cancel.release();
+  const Outcome outcome = jobs_.empty() ? Outcome::kDone : run_jobs();
+  submit();
+  return outcome;
+}
+
+Group::Outcome Group::run_jobs() {
+  Rows rows;
+  // Before `rows` waits: what cannot start would be missing for the others.
+  ScopeExit cancel([this] { cancel_jobs(); });
   start_jobs(jobs_, rows);
   cancel.release();
   finish_jobs(rows);
-  submit();
   return rows.outcome;
 }
 
@@ -86,6 +94,7 @@ void Group::forget() noexcept {
     if (member.messages.capacity() > kKeptRequests) member.messages = {};
   }
   joined_ = 0;
+  latest_ = nullptr;
   if (members_.size() > kKeptMembers)
     members_.erase(members_.begin() + kKeptMembers, members_.end());
   jobs_.clear();

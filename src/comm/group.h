@@ -23,8 +23,8 @@ namespace catenary {
 class Group {
  public:
   static Group& of_this_thread() { return mine_ != nullptr ? *mine_ : make(); }
-  // Whether this thread has a group open. Cheap: every operation asks.
-  static bool any_open() { return mine_ != nullptr && mine_->active(); }
+  // What this thread has open, or null. Cheap: every operation asks.
+  static Group* open() { return mine_ != nullptr && mine_->active() ? mine_ : nullptr; }
 
   bool active() const { return depth_ > 0; }
   void start() { ++depth_; }
@@ -42,9 +42,20 @@ class Group {
   void add(const std::shared_ptr<Communicator>& communicator, const OperationRequest& request) {
     member_of(communicator).operations.push_back(request);
   }
-  void add(const std::shared_ptr<Communicator>& communicator, const MessageRequest& message) {
-    member_of(communicator).messages.push_back(message);
+  // `caller` is what latest() knows the communicator by afterwards; null: by nothing.
+  void add(const std::shared_ptr<Communicator>& communicator, const MessageRequest& message,
+           const void* caller) {
+    Member& member = member_of(communicator);
+    member.messages.push_back(message);
+    latest_ = caller != nullptr ? &member : nullptr;
+    latest_caller_ = caller;
   }
+  // The communicator of the message that was added last, which the group holds, if its caller was
+  // this one; else null. add_to_latest() is for another message of it.
+  Communicator* latest(const void* caller) const {
+    return latest_ != nullptr && latest_caller_ == caller ? latest_->communicator.get() : nullptr;
+  }
+  void add_to_latest(const MessageRequest& message) { latest_->messages.push_back(message); }
   // `run` waits for other ranks (all jobs of a group run at the same time), or, in the background,
   // only starts what waits. Jobs of the same parent run one after the other, in the order of the
   // calls, since they share its control plane. `cancel` is called if the group fails before all
@@ -78,6 +89,7 @@ class Group {
   }
   Member& join(const std::shared_ptr<Communicator>& communicator);
   bool close(const char* function);
+  Outcome run_jobs();
   void submit();
   bool share_a_stream();
   void cancel_jobs() const;
@@ -95,6 +107,8 @@ class Group {
   // The first `joined_` take part; the others are empty, and keep their storage.
   std::vector<Member> members_;
   std::size_t joined_ = 0;
+  Member* latest_ = nullptr;  // who got the last message; null as soon as members may have moved
+  const void* latest_caller_ = nullptr;
   std::vector<Job> jobs_;
 
   struct User {

@@ -56,6 +56,16 @@ struct Requests {
   Stream& first_stream() const {
     return operations.empty() ? *messages.front().stream : *operations.front().stream;
   }
+  bool on_one_stream() const {
+    const Stream* const first = &first_stream();
+    for (const OperationRequest& request : operations) {
+      if (request.stream != first) return false;
+    }
+    for (const MessageRequest& message : messages) {
+      if (message.stream != first) return false;
+    }
+    return true;
+  }
   // Once for each request.
   template <typename Visit>
   void for_each_stream(Visit&& visit) const {

@@ -73,7 +73,7 @@ std::unique_ptr<GroupRun> Communicator::make_run(const Requests& requests) {
 // been posted on every one of them.
 void Communicator::enqueue(const Requests& requests, std::unique_ptr<GroupRun> run) {
   Stream& main = requests.first_stream();
-  if (requests.size() == 1) return put(main, std::move(run));
+  if (requests.on_one_stream()) return put(main, std::move(run));
   const std::vector<Stream*> others = streams_beside(main, requests);
   for (Stream* other : others) {
     Event before(false);
@@ -81,7 +81,6 @@ void Communicator::enqueue(const Requests& requests, std::unique_ptr<GroupRun> r
     main.wait_event(before);
   }
   put(main, std::move(run));
-  if (others.empty()) return;
   Event after(false);
   main.record(after);
   for (Stream* other : others) other->wait_event(after);
@@ -197,19 +196,25 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   recipe.repeatable = request.parts == nullptr && request.reduction.name != Reduction::kPreMulSum;
 }
 
+// First what others wait for; then one's own copies, which need nobody; last what comes from
+// others.
 void Communicator::add_messages(std::span<const MessageRequest> messages, GroupRun& run) {
   own_sends_.clear();
   std::size_t own_receives = 0;
-  // Of messages to oneself the sends first: they go by twos.
   for (const MessageRequest& message : messages) {
-    if (message.sends && message.peer == rank_) own_sends_.push_back(&message);
+    if (!message.sends) continue;
+    if (message.peer == rank_) {
+      own_sends_.push_back(&message);
+    } else {
+      add_message(message, run);
+    }
   }
   for (const MessageRequest& message : messages) {
-    if (message.peer != rank_) {
-      add_message(message, run);
-    } else if (!message.sends) {
-      add_own_message(*own_sends_[own_receives++], message, run);
-    }
+    if (message.sends || message.peer != rank_) continue;
+    add_own_message(*own_sends_[own_receives++], message, run);
+  }
+  for (const MessageRequest& message : messages) {
+    if (!message.sends && message.peer != rank_) add_message(message, run);
   }
 }
 
