@@ -408,6 +408,20 @@ TEST_F(Alone, a_message_to_oneself_arrives_when_matched_in_its_group) {
   EXPECT_EQ(in, out);
 }
 
+// Its group still holds the communicator, which is no reason to go on with it.
+TEST(PointToPoint, a_communicator_that_was_aborted_in_the_group_is_refused) {
+  ncclComm_t comm = nullptr;
+  require_success(ncclCommInitAll(&comm, 1, nullptr), "init");
+  float from = 0;
+  float to = 0;
+  require_success(ncclGroupStart(), "start");
+  require_success(ncclSend(&from, 1, ncclFloat, 0, comm, nullptr), "send");
+  require_success(ncclCommAbort(comm), "abort");
+  EXPECT_EQ(ncclRecv(&to, 1, ncclFloat, 0, comm, nullptr), ncclInvalidArgument);
+  EXPECT_TRUE(contains(last_error(), "has already been destroyed")) << last_error();
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+}
+
 TEST_F(Alone, a_message_to_oneself_without_a_match_is_invalid_usage) {
   float data = 0;
   EXPECT_EQ(ncclSend(&data, 1, ncclFloat32, 0, comm_, stream_), ncclInvalidUsage);
