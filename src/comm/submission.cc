@@ -223,7 +223,7 @@ void Communicator::add_message(const MessageRequest& message, GroupRun& run) {
   if (message.sends) {
     SendEnd& end = send_ends_[peer];
     if (end.link == nullptr) end.link = &links_->send_link(message.peer, Channel::kPointToPoint);
-    end.link->prepare();
+    if (message.count * element_bytes(message.type) <= kCompactDataBytes) end.link->prepare();
     write(run.add_message(end.turn), end.turn, end.link, nullptr, message.buffer, nullptr, message);
   } else {
     RecvEnd& end = recv_ends_[peer];
