@@ -126,7 +126,7 @@ bool SocketReceiver::is_connected() {
 }
 
 // One system call: the rest of a header, or the rest of a message's data and the header of the
-// next. False when there is nothing to read.
+// next. False when there is nothing more to read, which fewer bytes than were asked for say too.
 bool SocketReceiver::receive_once() {
   const std::size_t slot = received_ % shape_.slots;
   std::array<iovec, 2> parts = {};
@@ -143,8 +143,9 @@ bool SocketReceiver::receive_once() {
   message.msg_iovlen = count;
   const ssize_t received = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT);
   if (received > 0) {
+    const std::size_t wanted = parts[0].iov_len + parts[1].iov_len;
     count_received(static_cast<std::size_t>(received));
-    return true;
+    return static_cast<std::size_t>(received) == wanted;
   }
   if (received < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   failure_ = received == 0 ? "it closed the connection" : errno_text(errno);
