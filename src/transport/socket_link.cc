@@ -102,7 +102,8 @@ SocketReceiver::SocketReceiver(const SlotRingShape& shape, int peer)
 ByteView SocketReceiver::try_peek() {
   if (received_ == released_) {
     const std::lock_guard lock(mutex_);
-    while (socket_ && failure_.empty() && received_ - released_ < shape_.slots && receive_once()) {
+    take_ahead();
+    while (socket_ && failure_.empty() && has_free_slot() && receive_once()) {
     }
   }
   if (received_ == released_) {
@@ -125,55 +126,57 @@ bool SocketReceiver::is_connected() {
   return static_cast<bool>(socket_);
 }
 
-// One system call: the rest of a header, or the rest of a message's data and the header of the
-// next. False when there is nothing more to read, which fewer bytes than were asked for say too.
+// One system call: the rest of a message's data, and what comes behind it as far as there is room
+// to read ahead. False when there is nothing more to read, which fewer bytes than were asked for
+// say too.
 bool SocketReceiver::receive_once() {
-  const std::size_t slot = received_ % shape_.slots;
-  std::array<iovec, 2> parts = {};
-  std::size_t count = 1;
-  if (header_bytes_ < kHeaderBytes) {
-    parts[0] = {header_.data() + header_bytes_, kHeaderBytes - header_bytes_};
-  } else {
-    parts[0] = {memory_.data() + slot * shape_.slot_bytes + data_bytes_, length_ - data_bytes_};
-    parts[1] = {next_header_.data(), kHeaderBytes};
-    count = 2;
-  }
+  std::array<iovec, 2> parts = {iovec{slot_memory() + data_bytes_, length_ - data_bytes_},
+                                iovec{ahead_.data() + ahead_end_, ahead_.size() - ahead_end_}};
   msghdr message = {};
   message.msg_iov = parts.data();
-  message.msg_iovlen = count;
-  const ssize_t received = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+  message.msg_iovlen = parts.size();
+  const ssize_t received = parts[0].iov_len > 0 ? ::recvmsg(socket_.get(), &message, MSG_DONTWAIT)
+                                                : ::recv(socket_.get(), parts[1].iov_base,
+                                                         parts[1].iov_len, MSG_DONTWAIT);
   if (received > 0) {
-    const std::size_t wanted = parts[0].iov_len + parts[1].iov_len;
-    count_received(static_cast<std::size_t>(received));
-    return static_cast<std::size_t>(received) == wanted;
+    const auto bytes = static_cast<std::size_t>(received);
+    const std::size_t data = std::min(bytes, parts[0].iov_len);
+    data_bytes_ += data;
+    ahead_end_ += bytes - data;
+    take_ahead();
+    return bytes == parts[0].iov_len + parts[1].iov_len;
   }
   if (received < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   failure_ = received == 0 ? "it closed the connection" : errno_text(errno);
   return false;
 }
 
-void SocketReceiver::count_received(std::size_t bytes) {
-  if (header_bytes_ < kHeaderBytes) {
-    header_bytes_ += bytes;
-    if (header_bytes_ == kHeaderBytes) take_header();
-    return;
+// Makes messages of what was read ahead, as far as slots are free.
+void SocketReceiver::take_ahead() {
+  std::size_t begin = 0;
+  while (failure_.empty() && has_free_slot()) {
+    if (length_ == 0) {
+      if (ahead_end_ - begin < kHeaderBytes) break;
+      std::memcpy(&length_, ahead_.data() + begin, kHeaderBytes);
+      begin += kHeaderBytes;
+      if (length_ == 0 || length_ > shape_.slot_bytes) {
+        failure_ =
+            format("it sent a message of %u bytes for slots of %zu", length_, shape_.slot_bytes);
+        break;
+      }
+    }
+    const std::size_t data = std::min(ahead_end_ - begin, length_ - data_bytes_);
+    std::memcpy(slot_memory() + data_bytes_, ahead_.data() + begin, data);
+    begin += data;
+    data_bytes_ += data;
+    if (data_bytes_ < length_) break;
+    lengths_[received_ % shape_.slots] = length_;
+    ++received_;
+    length_ = 0;
+    data_bytes_ = 0;
   }
-  const std::size_t data = std::min(bytes, length_ - data_bytes_);
-  data_bytes_ += data;
-  if (data_bytes_ < length_) return;
-  lengths_[received_ % shape_.slots] = length_;
-  ++received_;
-  data_bytes_ = 0;
-  header_ = next_header_;
-  header_bytes_ = bytes - data;
-  if (header_bytes_ == kHeaderBytes) take_header();
-}
-
-void SocketReceiver::take_header() {
-  std::memcpy(&length_, header_.data(), sizeof length_);
-  if (length_ == 0 || length_ > shape_.slot_bytes) {
-    failure_ = format("it sent a message of %u bytes for slots of %zu", length_, shape_.slot_bytes);
-  }
+  ahead_end_ -= begin;
+  if (begin > 0) std::memmove(ahead_.data(), ahead_.data() + begin, ahead_end_);
 }
 
 }  // namespace catenary

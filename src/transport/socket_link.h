@@ -67,10 +67,15 @@ class SocketReceiver {
   bool is_connected();
 
  private:
-  using Header = std::array<std::byte, 4>;
+  // Short messages come in one read with their headers, many at a time.
+  static constexpr std::size_t kAheadBytes = 512;
+
   bool receive_once();
-  void count_received(std::size_t bytes);
-  void take_header();
+  void take_ahead();
+  bool has_free_slot() const { return received_ - released_ < shape_.slots; }
+  std::byte* slot_memory() const {
+    return memory_.data() + received_ % shape_.slots * shape_.slot_bytes;
+  }
 
   const SlotRingShape shape_;
   const int peer_;
@@ -82,11 +87,10 @@ class SocketReceiver {
   std::string failure_;
   std::uint64_t received_ = 0;  // messages
   std::uint64_t released_ = 0;  // messages
-  Header header_{};             // of message received_; how much of it and of its data is here
-  std::size_t header_bytes_ = 0;
-  std::uint32_t length_ = 0;  // of its data, once the header is here
-  std::size_t data_bytes_ = 0;
-  Header next_header_{};
+  std::uint32_t length_ = 0;    // of the data of message received_; 0: its header is not here
+  std::size_t data_bytes_ = 0;  // so much of it is here
+  std::array<std::byte, kAheadBytes> ahead_{};  // what comes behind that
+  std::size_t ahead_end_ = 0;
 };
 
 }  // namespace catenary

@@ -327,6 +327,39 @@ TEST(Tcp, a_held_message_keeps_its_length_while_the_next_headers_come) {
   }
 }
 
+// Whatever the network makes of them: in the midst of headers, many in one, with slots full or not.
+TEST(Tcp, frames_may_come_in_pieces_of_any_length) {
+  const std::vector<std::uint32_t> lengths = {1, 3, 600, 4, 1024, 511, 512, 513, 2, 60, 1, 1000};
+  std::vector<std::byte> stream;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const auto header = std::as_bytes(std::span(&lengths[i], 1));
+    stream.insert(stream.end(), header.begin(), header.end());
+    std::vector<std::byte> data(lengths[i]);
+    fill(data, i);
+    stream.insert(stream.end(), data.begin(), data.end());
+  }
+  for (const std::size_t piece : {1, 2, 3, 5, 63, 512, 515, 516, 517, 1100, 10000}) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+    const UniqueFd ours(ends[0]);
+    SocketReceiver receiver({2, 1024}, 1);
+    receiver.connected(UniqueFd(ends[1]));
+    std::size_t said = 0;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      ByteView view;
+      while ((view = receiver.try_peek()).empty()) {
+        ASSERT_LT(said, stream.size()) << "message " << i << " in pieces of " << piece;
+        const std::size_t bytes = std::min(piece, stream.size() - said);
+        say(ours, std::span(stream).subspan(said, bytes));
+        said += bytes;
+      }
+      EXPECT_NO_THROW(check(view, lengths[i], i)) << "message " << i << " in pieces of " << piece;
+      receiver.release();
+    }
+    EXPECT_TRUE(receiver.try_peek().empty());
+  }
+}
+
 TEST(Tcp, a_rank_without_an_interface_is_reached_by_nobody) {
   Config config;
   config.socket_ifname = "=no-such-interface";
