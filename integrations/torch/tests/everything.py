@@ -2,13 +2,15 @@
 """Builds torch_catenary beside the release library, and runs all its tests: our own, and the whole of
 torch's distributed suite on gloo and on catenary, which must pass whatever gloo passes.
 
+Every skip must have a verdict in skips.py.
+
 usage: everything.py [--world N ...] [--only-suite]
        everything.py --bench [--quick]    measures beside gloo, into docs/torch or build/torch
 
-What `./dev torch` runs. Leaves each suite's outcomes in build/torch/*.json.
+What `./dev torch` runs. Leaves each suite's outcomes in build/torch/*.json, and what was skipped in
+build/torch/skips.md.
 """
 import argparse
-import collections
 import json
 import os
 import pathlib
@@ -53,9 +55,16 @@ def compare(world):
         f"{number(outcomes, 'fail')} failed" for name, outcomes in (("gloo", gloo), ("catenary", ours)))
     if lost:
         line += f"; gloo passes and catenary does not: {', '.join(lost)}"
-    reasons = collections.Counter(why for outcome, why, _ in ours.values() if outcome == "skip")
-    print("skipped:", *(f"  {count:3} {why}" for why, count in reasons.most_common()), sep="\n")
     return line, bool(ours) and not lost and number(ours, "fail") == 0
+
+
+def judge_skips(worlds):
+    """One line of the summary, and whether every skip has a verdict."""
+    files = [str(BUILT / f"catenary_{world}.json") for world in worlds]
+    written = BUILT / "skips.md"
+    with open(written, "w") as out:
+        judged = subprocess.run([sys.executable, BACKEND / "tests/skips.py", *files], stdout=out).returncode == 0
+    return f"skips: {'all judged' if judged else 'not all judged'}, in {written.relative_to(TREE)}", judged
 
 
 def main():
@@ -81,8 +90,10 @@ def main():
         line, passed = compare(world)
         lines.append(line)
         good = good and passed
+    line, judged = judge_skips(options.world)
+    lines.append(line)
     print("\n".join(lines))
-    sys.exit(not good)
+    sys.exit(not (good and judged))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Every example trains, and what must agree agrees: data parallel, sharded and as a pipeline, the same
-model on the same data has the same losses.
+model on the same data has the same losses. While DDP reduces one bucket, the backward pass goes on to
+the next.
 
 usage: examples_test.py [--few | --gloo]
 --few: two of them. --gloo: all, also with 4 ranks, and they have the same losses on gloo.
 """
+import json
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples"
@@ -33,10 +36,27 @@ def agree(one, other, within, what):
             raise AssertionError(f"{what} differ at step {step}: {loss} and {other[step]}")
 
 
+def check_overlap(steps=21):
+    """In most steps backward functions begin while an all-reduce is under way. The last bucket of a step has
+    none left to run beside, and in the first step torch finds out about buckets."""
+    with tempfile.TemporaryDirectory(prefix="examples_test_") as folder:
+        trace = pathlib.Path(folder, "trace.json")
+        losses("train_ddp", "--procs", "2", "--trace", str(trace), steps=steps)
+        events = [event for event in json.loads(trace.read_text())["traceEvents"] if event.get("ph") == "X"]
+    reductions = [(event["ts"], event["ts"] + event["dur"])
+                  for event in events if event["name"] == "catenary:all_reduce"]
+    functions = [event["ts"] for event in events
+                 if event["name"].startswith("autograd::engine::evaluate_function")]
+    overlapping = sum(any(begin < at < end for at in functions) for begin, end in reductions)
+    if overlapping < steps // 2:
+        raise AssertionError(f"only {overlapping} of {len(reductions)} all-reduces ran beside backward functions")
+
+
 def main():
     began = time.monotonic()
     plain = losses("train_ddp", "--procs", "2")
     agree(plain, losses("pipeline", "--procs", "2"), 2e-3, "DDP and the pipeline")
+    check_overlap()
     if "--few" not in sys.argv:
         agree(plain, losses("train_fsdp", "--procs", "2"), 2e-3, "DDP and FSDP2")
         losses("mixture_of_experts", "--procs", "2")
