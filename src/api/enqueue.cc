@@ -161,8 +161,8 @@ void enqueue(const Given& given) {
   }
 }
 
-// Lean, because groups hold many of them: after the first one of a communicator, which the group
-// holds from then on, nobody has to be told that a call is inside of it.
+// Lean, because groups hold many of them: right after another one of its communicator, which the
+// group holds, nobody has to be told that a call is inside of that.
 void enqueue(const GivenMessage& given) {
   Group* const group = Group::open();
   if (group != nullptr) {

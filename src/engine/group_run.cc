@@ -91,12 +91,9 @@ std::optional<GroupRun::Waiting> GroupRun::waiting() const {
   if (const ScheduleRun* run = waiting_collective()) {
     return Waiting{run->spec().descriptor, run->waits_for(), run->only_waits_to_be_taken()};
   }
-  for (const std::uint32_t index : open_messages_) {
-    const Message& message = messages_[index];
-    if (message.over || !is_on_turn(message)) continue;
-    return Waiting{message.run.descriptor(), message.run.peer(), message.run.is_moved()};
-  }
-  return std::nullopt;
+  const Message* message = waiting_message();
+  if (message == nullptr) return std::nullopt;
+  return Waiting{message->run.descriptor(), message->run.peer(), message->run.is_moved()};
 }
 
 const ScheduleRun* GroupRun::waiting_collective() const {
@@ -105,6 +102,18 @@ const ScheduleRun* GroupRun::waiting_collective() const {
     if (!member.over && is_on_turn(member)) return &member.run;
   }
   return nullptr;
+}
+
+// What only has to be taken by its peer comes second: that says nothing about who is at fault.
+const GroupRun::Message* GroupRun::waiting_message() const {
+  const Message* moved = nullptr;
+  for (const std::uint32_t index : open_messages_) {
+    const Message& message = messages_[index];
+    if (message.over || !is_on_turn(message)) continue;
+    if (!message.run.is_moved()) return &message;
+    if (moved == nullptr) moved = &message;
+  }
+  return moved;
 }
 
 // The turns are not passed on: a failed communicator runs nothing more.

@@ -102,8 +102,8 @@ class GroupRun final : public Task {
 
   // How often it was polled, in this life and earlier ones.
   std::uint64_t polls() const { return polls_; }
-  // What this group waits in: the first of its runs that is not over and may run. None between
-  // lives.
+  // What this group waits in: a collective that may run, else a message, one that is not yet moved
+  // before others. None between lives.
   struct Waiting {
     Descriptor in;
     int on = kNobody;
@@ -131,6 +131,7 @@ class GroupRun final : public Task {
   Progress poll_runs();
   bool poll_members();
   bool poll_messages();
+  const Message* waiting_message() const;
   void drop_what_is_over();
   bool has_open_lane(std::size_t index) const;
   template <typename Queued>

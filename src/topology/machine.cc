@@ -165,6 +165,12 @@ std::size_t parse_cache_bytes(const std::string& text) {
   }
 }
 
+std::string boot_id() {
+  std::string id;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
+  return id;
+}
+
 std::size_t last_level_cache_bytes() {
   const std::string core = std::to_string(allowed_cores().front());
   const std::string folder = "/sys/devices/system/cpu/cpu" + core + "/cache/index";

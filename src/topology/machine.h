@@ -32,6 +32,10 @@ int machine_cores();
 // What the processor calls itself; "unknown processor" if the system does not tell.
 std::string processor_name();
 
+// What this start of the kernel is called; containers and namespaces of a machine have it
+// in common. Empty if the system does not tell.
+std::string boot_id();
+
 // Bytes of the largest cache that the first usable core sees; 8 MiB if the system does not tell.
 std::size_t last_level_cache_bytes();
 

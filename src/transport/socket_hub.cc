@@ -1,12 +1,11 @@
 #include "src/transport/socket_hub.h"
 
-#include <linux/tcp.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstddef>
 
 #include "src/base/error.h"
 #include "src/base/log.h"
@@ -22,8 +21,6 @@ constexpr int kAcceptsAtOnce = 16;
 // How long a receiver may cut our connections before that is an error.
 constexpr std::int64_t kRefusalPatienceMs = 2000;
 constexpr int kLongestPauseMs = 50;
-// No network card is as fast: the peer is another container or namespace of this machine.
-constexpr std::uint32_t kNearRoundTripUs = 20;
 constexpr int kNearSendBytes = 128 * 1024;
 
 std::size_t link_index(int peer, std::uint32_t channel) {
@@ -40,13 +37,8 @@ void send_without_delay(int socket) {
 }
 
 // Within a machine the kernel would let a sender run ahead by megabytes, which lie in no cache any
-// more when they are read. Over a network as much has to be on its way.
-void stay_close_to_who_is_near(int socket) {
-  tcp_info info = {};
-  socklen_t bytes = sizeof info;
-  constexpr std::size_t kNeeded = offsetof(tcp_info, tcpi_min_rtt) + sizeof info.tcpi_min_rtt;
-  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0 || bytes < kNeeded) return;
-  if (info.tcpi_min_rtt > kNearRoundTripUs) return;
+// more when they are read. Over a network as much may have to be on its way.
+void stay_close(int socket) {
   // A wish: without it all works, only slower.
   ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &kNearSendBytes, sizeof kNearSendBytes);
 }
@@ -89,7 +81,7 @@ SocketListener open_listener(const Config& config) {
 }
 
 SocketHub::SocketHub(UnsharedFd listener, const TransportContext& context,
-                     std::vector<SocketAddress> peers)
+                     std::vector<SocketPeer> peers)
     : listener_(std::move(listener)),
       context_(context),
       shape_{context.slots, context.slot_bytes},
@@ -149,7 +141,7 @@ void SocketHub::poll() {
 }
 
 std::string SocketHub::dial(Outgoing& outgoing) const {
-  const SocketAddress& address = peers_[outgoing.introduction.to];
+  const SocketAddress& address = peers_[outgoing.introduction.to].address;
   outgoing.socket =
       UniqueFd(::socket(address.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!outgoing.socket) return "cannot make a TCP socket: " + errno_text(errno);
@@ -177,14 +169,14 @@ void SocketHub::serve(Outgoing& outgoing) const {
   outgoing.handshake.reset();
   if (state == LinkHandshake::State::kDone) {
     outgoing.is_dialing = false;
-    stay_close_to_who_is_near(outgoing.socket.get());
+    if (peers_[outgoing.introduction.to].is_on_this_machine) stay_close(outgoing.socket.get());
     outgoing.sender->connected(std::move(outgoing.socket));
     return outgoing.sender->pump();
   }
   if (!outgoing.patience) outgoing.patience = Deadline::after_ms(kRefusalPatienceMs);
   if (!handshake.was_cut() || outgoing.patience->passed()) {
-    return give_up(outgoing, "connecting to " + peers_[outgoing.introduction.to].text() + ": " +
-                                 handshake.failure());
+    return give_up(outgoing, "connecting to " + peers_[outgoing.introduction.to].address.text() +
+                                 ": " + handshake.failure());
   }
   outgoing.pause = Deadline::after_ms(outgoing.pause_ms);
   outgoing.pause_ms = std::min(2 * outgoing.pause_ms, kLongestPauseMs);

@@ -38,10 +38,16 @@ SocketListener open_listener(const Config& config);
 // The same without a socket, for those who bind by other means. Throws Error.
 SocketAddress choose_socket_address(const Config& config);
 
+// Where a rank listens.
+struct SocketPeer {
+  SocketAddress address;
+  bool is_on_this_machine = false;  // in another container or namespace of it
+};
+
 class SocketHub {
  public:
-  // `peers`: where each rank listens. The context's key serves as it is: derive it first.
-  SocketHub(UnsharedFd listener, const TransportContext& context, std::vector<SocketAddress> peers);
+  // `peers`: by rank. The context's key serves as it is: derive it first.
+  SocketHub(UnsharedFd listener, const TransportContext& context, std::vector<SocketPeer> peers);
 
   std::unique_ptr<SendLink> connect(const LinkSpec& spec);
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec);
@@ -86,7 +92,7 @@ class SocketHub {
   const UnsharedFd listener_;
   const TransportContext context_;
   const SlotRingShape shape_;
-  const std::vector<SocketAddress> peers_;
+  const std::vector<SocketPeer> peers_;
   std::mutex mutex_;
   // Guarded by mutex_.
   std::map<std::size_t, Outgoing> outgoing_;  // by peer and channel

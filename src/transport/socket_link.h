@@ -2,10 +2,10 @@
 //
 //     frame: bytes (32 bits, native order) | data          one per committed slot
 //
-// The receiver reads no further than its slots reach, and the socket's own flow control holds the
-// sender back; nothing flows against the data, so a sender that closes after its last byte loses
-// nothing. An end exists before its connection: the sender stages until connected, the receiver is
-// empty. Frames carry no proof of their own; the handshake before them was the proof.
+// The receiver reads little further than its slots reach, and the socket's own flow control holds
+// the sender back; nothing flows against the data, so a sender that closes after its last byte
+// loses nothing. An end exists before its connection: the sender stages until connected, the
+// receiver is empty. Frames carry no proof of their own; the handshake before them was the proof.
 //
 // Threads: the link's thread calls the verbs, another may call connected(), failed() and pump() at
 // the same time. Nothing waits. Failure: the verbs throw kRemote once the connection has failed

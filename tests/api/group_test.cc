@@ -408,6 +408,41 @@ TEST_F(Alone, a_message_to_oneself_arrives_when_matched_in_its_group) {
   EXPECT_EQ(in, out);
 }
 
+// Further communicators make the group's list of them move in memory.
+TEST(PointToPoint, messages_of_a_communicator_may_be_divided_by_calls_on_others) {
+  constexpr int kComms = 9;
+  std::vector<ncclComm_t> comms(kComms);
+  for (ncclComm_t& comm : comms) require_success(ncclCommInitAll(&comm, 1, nullptr), "init");
+  std::vector<float> from(kComms), to(kComms), sums(kComms);
+  std::iota(from.begin(), from.end(), 1.0f);
+  require_success(ncclGroupStart(), "start");
+  for (int i = 0; i < kComms; ++i) {
+    const ncclComm_t other = comms[(i + 1) % kComms];
+    require_success(ncclSend(&from[i], 1, ncclFloat, 0, comms[i], nullptr), "send");
+    require_success(ncclAllReduce(&from[i], &sums[i], 1, ncclFloat, ncclSum, other, nullptr),
+                    "sum");
+    require_success(ncclRecv(&to[i], 1, ncclFloat, 0, comms[i], nullptr), "receive");
+  }
+  require_success(ncclGroupEnd(), "end");
+  EXPECT_EQ(catStreamSynchronize(nullptr), catSuccess);
+  EXPECT_EQ(to, from);
+  EXPECT_EQ(sums, from);
+  for (ncclComm_t comm : comms) require_success(ncclCommDestroy(comm), "destroy");
+}
+
+TEST(PointToPoint, a_communicator_that_was_finalized_in_the_group_is_refused) {
+  ncclComm_t comm = nullptr;
+  require_success(ncclCommInitAll(&comm, 1, nullptr), "init");
+  float data = 0;
+  require_success(ncclGroupStart(), "start");
+  require_success(ncclSend(&data, 1, ncclFloat, 0, comm, nullptr), "send");
+  require_success(ncclCommFinalize(comm), "finalize");
+  EXPECT_EQ(ncclRecv(&data, 1, ncclFloat, 0, comm, nullptr), ncclInvalidArgument);
+  EXPECT_TRUE(contains(last_error(), "was finalized")) << last_error();
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+  require_success(ncclCommDestroy(comm), "destroy");
+}
+
 // Its group still holds the communicator, which is no reason to go on with it.
 TEST(PointToPoint, a_communicator_that_was_aborted_in_the_group_is_refused) {
   ncclComm_t comm = nullptr;

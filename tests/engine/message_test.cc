@@ -155,6 +155,19 @@ TEST_F(Messages, that_are_lent_keep_their_turn_until_they_are_taken) {
   EXPECT_TRUE(sends.idle());
 }
 
+// A send that its peer has yet to take says nothing of who is at fault.
+TEST_F(Messages, that_have_not_come_are_waited_for_before_those_that_have_to_be_taken) {
+  add_send(kLeastLoan);
+  add_recv();
+  EXPECT_EQ(group.poll(), Progress::kSome);
+  EXPECT_EQ(group.waiting()->in.kind, Collective::kRecv);
+  EXPECT_FALSE(group.waiting()->only_to_be_taken);
+  let_come(opening(), given.data(), kCount);
+  EXPECT_EQ(group.poll(), Progress::kSome);
+  EXPECT_EQ(group.waiting()->in.kind, Collective::kSend);
+  EXPECT_TRUE(group.waiting()->only_to_be_taken);
+}
+
 TEST_F(Messages, that_are_lent_are_read_where_they_lie) {
   add_recv();
   let_come(Loan{0, kCount});

@@ -134,6 +134,29 @@ TEST(Survey, proves_named_pairs_with_links_of_two_slots_and_of_as_many_as_run) {
   }
 }
 
+// A root whose steps differ from another's in anything is not that one renamed.
+TEST(Survey, proves_a_root_that_differs_in_any_part_of_a_step) {
+  const std::function<bool(Step&)> spoilers[] = {
+      [](Step& step) { return step.recv_from != kNobody && (step.recv_from ^= 1, true); },
+      [](Step& step) { return step.send_to != kNobody && (step.send_to ^= 1, true); },
+      [](Step& step) {
+        return step.src.buffer == Buffer::kInput && (step.src.buffer = Buffer::kOutput, true);
+      },
+      [](Step& step) {
+        return step.dst.buffer == Buffer::kOutput && (step.dst.buffer = Buffer::kInput, true);
+      },
+      [](Step& step) { return step.src && (++step.src.index, true); },
+      [](Step& step) { return step.dst && (++step.dst.index, true); },
+  };
+  for (const auto& spoil : spoilers) {
+    const std::string fault =
+        fault_of(Collective::kBroadcast, "hier_ring_tree", 12, [&](const Place& at, Step& step) {
+          return at.root == 7 && at.box == 4 && at.rank == 7 && spoil(step);
+        });
+    EXPECT_EQ(fault.find("12 ranks, root 7, box 4"), 0u) << fault;
+  }
+}
+
 // Renaming must not hide a rank that there is not.
 TEST(Survey, proves_no_root_with_a_peer_beyond_all_ranks) {
   const std::string fault =

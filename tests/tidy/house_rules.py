@@ -32,7 +32,8 @@ READS_ENVIRONMENT = re.compile(r"\b(?:secure_)?getenv\s*\(|\benviron\b")
 CATCHES = re.compile(r"\bcatch\s*\(")
 
 NAMESPACE_OR_TYPE = re.compile(
-    r"^(?:(namespace) ([\w:]+) \{|(?:struct|class|enum class) (\w+)(?: final)?(?: :[^;{]*)? \{)", re.M)
+    r"^(?:(namespace) ([\w:]+) \{|(\} ends namespace)|"
+    r"(?:struct|class|union|enum(?: class)?) (?:alignas\([^)]*\) )?(\w+)(?: final)?(?:\s+:[^;{]*)? \{)", re.M)
 
 DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.M)
 
@@ -113,11 +114,14 @@ def breaches(path, text, catchers):
 def types_in(text):
     """The full names of the types that a header defines, outside of others."""
     namespace = ""
-    for match in NAMESPACE_OR_TYPE.finditer(without_comments_and_strings(text)):
+    told = re.sub(r"^\}  // namespace", "} ends namespace", text, flags=re.M)
+    for match in NAMESPACE_OR_TYPE.finditer(without_comments_and_strings(told)):
         if match[1]:
             namespace = match[2]
+        elif match[3]:
+            namespace = ""
         else:
-            yield f"{namespace}::{match[3]}"
+            yield f"{namespace}::{match[4]}"
 
 
 def doubles(texts):
@@ -178,10 +182,10 @@ def self_test():
     for path, text, expected in PLANTED:
         if not any(expected in problem for problem in breaches(path, text, set())):
             yield f"went unnoticed: {expected!r} in {text[:60]!r}"
-    shape = "namespace a {\nclass Shape final {\n};\n}\n"
-    if len(list(doubles({"src/a.h": shape, "tools/b.h": shape}))) != 1:
+    shape = "namespace a {\nclass Shape final {\n};\n}  // namespace a\nstruct alignas(8) Line {\n};\n"
+    if len(list(doubles({"src/a.h": shape, "tools/b.h": shape}))) != 2:
         yield "went unnoticed: two types of one name"
-    if list(doubles({"src/a.h": shape, "tools/b.h": shape.replace("a {", "a::b {", 1)})):
+    if list(doubles({"src/a.h": shape, "tools/b.h": shape.replace("a {", "a::b {", 1).replace("Line", "Row")})):
         yield "taken for two types of one name: those of two namespaces"
     for path, text in HARMLESS:
         for problem in breaches(path, text, set()):

@@ -47,7 +47,7 @@ void attach_all(const Ranks& ranks, const std::vector<Bytes>& addresses) {
 }
 
 UniqueFd connect_as_stranger(ByteView address) {
-  const SocketAddress::Raw raw = tcp::parse_address(address)->raw();
+  const SocketAddress::Raw raw = tcp::parse_address(address)->socket.raw();
   UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   EXPECT_EQ(::connect(socket.get(), raw.get(), raw.bytes), 0);
   return socket;
@@ -179,7 +179,7 @@ std::unique_ptr<SocketHub> make_sender(const SocketAddress& receiver, const Key&
   context.key = key;
   SocketListener own = open_listener(kConfig);
   return std::make_unique<SocketHub>(std::move(own.socket), context,
-                                     std::vector<SocketAddress>{receiver, own.address});
+                                     std::vector<SocketPeer>{{receiver}, {own.address}});
 }
 
 UnsharedFd next_caller(SocketHub& hub, int listener) {
@@ -220,7 +220,7 @@ TEST(Tcp, a_holder_of_the_key_who_comes_again_takes_its_own_place) {
   TransportContext context;
   context.nranks = 2;
   context.key = key;
-  SocketHub hub(std::move(listener.socket), context, {address, address});
+  SocketHub hub(std::move(listener.socket), context, {{address}, {address}});
   const auto recv = hub.listen({1, Channel::kCollective});
   const auto come = [&](LinkHandshake& handshake) {
     Connection connection = connect_once(address, {Deadline::after_ms(2000), nullptr});

@@ -1,7 +1,8 @@
 #include "transports/ofi/address.h"
 
 #include <cstring>
-#include <fstream>
+
+#include "src/topology/machine.h"
 
 namespace catenary::ofi {
 namespace {
@@ -58,11 +59,6 @@ bool reaches(ByteView address, ByteView peer_address) {
          ours->machine == theirs->machine;
 }
 
-std::string machine_for(const std::string& provider) {
-  if (provider != "shm") return "";
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  return boot;
-}
+std::string machine_for(const std::string& provider) { return provider == "shm" ? boot_id() : ""; }
 
 }  // namespace catenary::ofi

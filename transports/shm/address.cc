@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 
 #include "src/base/error.h"
+#include "src/topology/machine.h"
 
 namespace catenary::shm {
 namespace {
@@ -23,8 +23,7 @@ std::optional<std::string> namespace_id(const char* name) {
 }  // namespace
 
 std::optional<std::string> local_neighbourhood(const std::string& host_id) {
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  const std::string boot = boot_id();
   const std::optional<std::string> network = namespace_id("net");
   const std::optional<std::string> users = namespace_id("user");
   if (boot.empty() || !network || !users) return std::nullopt;

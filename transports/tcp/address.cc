@@ -2,45 +2,60 @@
 
 #include <cstring>
 
+#include "src/topology/machine.h"
+
 namespace catenary::tcp {
 namespace {
 
 struct Wire {
-  char magic[4] = {'t', 'c', 'p', '1'};
+  char magic[4] = {'t', 'c', 'p', '2'};
   std::uint16_t family = 0;
   std::uint16_t port = 0;
   std::byte host[16] = {};
+  std::uint64_t machine = 0;
 };
-static_assert(sizeof(Wire) == 24, "no padding goes out");
+static_assert(sizeof(Wire) == 32, "no padding goes out");
 
 }  // namespace
 
-Bytes make_address(const SocketAddress& address) {
+Bytes make_address(const Address& address) {
   Wire wire;
-  wire.family = static_cast<std::uint16_t>(address.family);
-  wire.port = address.port;
-  std::memcpy(wire.host, address.host.data(), sizeof wire.host);
+  wire.family = static_cast<std::uint16_t>(address.socket.family);
+  wire.port = address.socket.port;
+  std::memcpy(wire.host, address.socket.host.data(), sizeof wire.host);
+  wire.machine = address.machine;
   const ByteView bytes = std::as_bytes(std::span(&wire, 1));
   return {bytes.begin(), bytes.end()};
 }
 
-std::optional<SocketAddress> parse_address(ByteView address) {
+std::optional<Address> parse_address(ByteView address) {
   Wire wire;
   if (address.size() != sizeof wire) return std::nullopt;
   std::memcpy(&wire, address.data(), sizeof wire);
   if (std::memcmp(wire.magic, Wire().magic, sizeof wire.magic) != 0) return std::nullopt;
   if (wire.family != AF_INET && wire.family != AF_INET6) return std::nullopt;
-  SocketAddress parsed;
-  parsed.family = wire.family;
-  parsed.port = wire.port;
-  std::memcpy(parsed.host.data(), wire.host, sizeof wire.host);
+  Address parsed;
+  parsed.socket.family = wire.family;
+  parsed.socket.port = wire.port;
+  std::memcpy(parsed.socket.host.data(), wire.host, sizeof wire.host);
+  parsed.machine = wire.machine;
   return parsed;
+}
+
+// FNV-1a.
+std::uint64_t machine_number() {
+  std::uint64_t number = 0xcbf29ce484222325u;
+  const std::string id = boot_id();
+  for (const char letter : id) {
+    number = (number ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
+  }
+  return id.empty() ? 0 : number;
 }
 
 bool reaches(ByteView address, ByteView peer_address) {
   const auto ours = parse_address(address);
   const auto theirs = parse_address(peer_address);
-  return ours && theirs && ours->family == theirs->family;
+  return ours && theirs && ours->socket.family == theirs->socket.family;
 }
 
 }  // namespace catenary::tcp

@@ -1,4 +1,4 @@
-// The address of TCP: where a rank listens.
+// The address of TCP: where a rank listens, and on which machine.
 //
 // Any thread; nothing waits.
 #pragma once
@@ -9,10 +9,18 @@
 
 namespace catenary::tcp {
 
-Bytes make_address(const SocketAddress& address);
+struct Address {
+  SocketAddress socket;
+  std::uint64_t machine = 0;  // the same number, the same machine; 0: it does not know
+};
+
+Bytes make_address(const Address& address);
 
 // Nullopt for what is no such address.
-std::optional<SocketAddress> parse_address(ByteView address);
+std::optional<Address> parse_address(ByteView address);
+
+// Of this machine.
+std::uint64_t machine_number();
 
 // Whether both are addresses, and of one family.
 bool reaches(ByteView address, ByteView peer_address);

@@ -8,10 +8,12 @@ std::unique_ptr<SocketHub> attach_hub(const TransportContext& context, UnsharedF
                                       std::span<const Bytes> addresses) {
   TransportContext own = context;
   own.key = derive_key(context.key, "tcp");
-  std::vector<SocketAddress> peers;
-  for (const Bytes& address : addresses) {
+  std::vector<SocketPeer> peers;
+  const std::uint64_t here = machine_number();
+  for (const Bytes& bytes : addresses) {
     // A rank without an address is never connected to.
-    peers.push_back(parse_address(address).value_or(SocketAddress{}));
+    const Address address = parse_address(bytes).value_or(Address{});
+    peers.push_back({address.socket, here != 0 && address.machine == here});
   }
   return std::make_unique<SocketHub>(std::move(listener), own, std::move(peers));
 }

@@ -43,7 +43,7 @@ class TcpTransport final : public Transport {
     is_opened_ = true;
     try {
       listener_ = open_listener(*context_.config);
-      address_ = make_address(listener_.address);
+      address_ = make_address({listener_.address, machine_number()});
       about_ = "at " + listener_.address.text();
     } catch (const Error& error) {
       if (!context_.config->net.empty()) throw;  // it was asked for
