@@ -74,6 +74,20 @@ INSTANTIATE_TEST_SUITE_P(Shapes, HostCollectives,
                                   std::to_string(param.param.per_host);
                          });
 
+// Sends are seldom taken whole, and buffers are full most of the time.
+TEST(HostCollectives, are_exact_over_slow_links) {
+  const HostShape shape = {2, 2};
+  const Hosts hosts(shape.hosts, 200);
+  Processes ranks(shape.ranks(), [&](int rank, Board& board) {
+    settle_on(hosts, shape, rank);
+    ncclComm_t comm = join(rank, shape.ranks(), board);
+    check_all_reduce(rank, shape.ranks(), comm, {16411});
+    check_send_recv(rank, shape.ranks(), comm, {65537});
+    require_success(ncclCommDestroy(comm), "ncclCommDestroy");
+  });
+  for (const std::string& failure : ranks.join(60s)) ADD_FAILURE() << failure;
+}
+
 void check_a_sum(int rank, int nranks, ncclComm_t comm) {
   TestStream stream;
   float sum = static_cast<float>(rank + 1);

@@ -2,6 +2,7 @@
 // waits for the network. The others hear which rank it was, soon, and nothing hangs.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -23,14 +24,32 @@ constexpr int kVictim = 2;
 constexpr double kNoticed_ms = 1500;    // of a process whose connections the kernel closes
 constexpr double kUnplugged_ms = 3500;  // of a host that says nothing, with the shortest patience
 
-// All-reduces without end, until one fails; says when and how.
-void work_until_failure(int rank, Board& board, const Hosts& hosts) {
+// As a firewall does that has forgotten them: whoever has one to this process is told at once.
+void reset_connections() {
+  for (int fd = 3; fd < 1024; ++fd) {
+    sockaddr_storage peer = {};
+    socklen_t bytes = sizeof peer;
+    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &bytes) != 0) continue;
+    if (peer.ss_family != AF_INET) continue;
+    sockaddr nobody = {};
+    nobody.sa_family = AF_UNSPEC;
+    require(::connect(fd, &nobody, sizeof nobody) == 0, "reset");
+  }
+}
+
+// All-reduces without end, until one fails; says when and how. The victim resets its connections
+// before the round `reset_in`, if there is such a round.
+void work_until_failure(int rank, Board& board, const Hosts& hosts, int reset_in = -1) {
   settle_on(hosts, kShape, rank);
   ncclComm_t comm = join(rank, kShape.ranks(), board);
   TestStream stream;
   std::vector<float> data(100'000, 1);
   ncclResult_t state = ncclSuccess;
   for (int i = 0; state == ncclSuccess; ++i) {
+    if (i == reset_in && rank == kVictim) {
+      board.event_ns = monotonic_ns();
+      reset_connections();
+    }
     state =
         ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclMax, comm, stream);
     if (state == ncclSuccess) stream.finish();
@@ -64,6 +83,13 @@ TEST(HostFaults, a_killed_rank_is_named_on_all_other_hosts) {
   ranks.board().event_ns = monotonic_ns();
   ranks.signal(kVictim, SIGKILL);
   expect_that_all_others_know(ranks, kVictim, kVictim, kNoticed_ms);
+}
+
+TEST(HostFaults, a_rank_whose_connections_are_reset_is_named_on_all_other_hosts) {
+  const Hosts hosts(kShape.hosts);
+  Processes ranks(kShape.ranks(),
+                  [&](int rank, Board& board) { work_until_failure(rank, board, hosts, 30); });
+  expect_that_all_others_know(ranks, kVictim, -1, kNoticed_ms);
 }
 
 // Host 0 is the one at which all ranks meet.
