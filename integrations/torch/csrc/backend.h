@@ -46,7 +46,10 @@ class CatenaryBackend final : public c10d::Backend {
   ~CatenaryBackend() override;
 
   const std::string getBackendName() const override { return kBackendName; }
-  c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
+  // Not ours: torch makes of them those of a group that is split off.
+  c10::intrusive_ptr<Options> getBackendOptions() override {
+    return c10::make_intrusive<Options>(*options_);
+  }
   void setTimeout(Milliseconds timeout) override { options_->timeout = timeout; }
   bool supportsSplitting() const override { return true; }
   bool supportsCoalescing() const override { return true; }

@@ -69,9 +69,9 @@ def judge_skips(worlds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--world", type=int, nargs="*", default=[2, 3, 4])
+    parser.add_argument("--world", type=int, nargs="*", default=[2, 3, 4], help="numbers of ranks of torch's suite")
     parser.add_argument("--only-suite", action="store_true", help="leave our own tests out")
-    parser.add_argument("--bench", action="store_true", help="measure beside gloo instead, into docs/torch")
+    parser.add_argument("--bench", action="store_true", help="measure beside gloo instead: numbers and plot, into docs/torch")
     parser.add_argument("--quick", action="store_true", help="in three rounds, into build/torch")
     options = parser.parse_args()
     BUILT.mkdir(parents=True, exist_ok=True)

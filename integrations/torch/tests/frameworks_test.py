@@ -104,7 +104,7 @@ dist.destroy_process_group()
 
 
 def launchers():
-    """Started by mpirun and by torchrun, each rank knows who it is."""
+    """Started by mpirun, by torchrun and by nothing, each rank knows who it is."""
     from torch_catenary import launch
 
     for nodes, first in (("node[03-07,12],login1", "node03"), ("a1,a2", "a1"), ("n[9]-x", "n9-x")):
@@ -123,11 +123,12 @@ def launchers():
         python = [sys.executable, "-W", "ignore", program.name]
         torchrun = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--nproc-per-node", "2",
                     "--master-port", port]
-        for name, command in (("Open MPI", [shutil.which("mpirun.openmpi") or "mpirun", "-n", "2", "--oversubscribe", *python]),
-                              ("torchrun", [*torchrun, program.name])):
+        mpirun = [shutil.which("mpirun.openmpi") or "mpirun", "-n", "2", "--oversubscribe"]
+        for name, size, command in (("Open MPI", 2, [*mpirun, *python]), ("torchrun", 2, [*torchrun, program.name]),
+                                    ("nothing", 1, python)):
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-            for rank in range(2):
-                assert f"{name} {rank} of 2" in done.stdout, (done.stdout, done.stderr)
+            for rank in range(size):
+                assert f"{name} {rank} of {size}" in done.stdout, (done.stdout, done.stderr)
 
 
 def main():

@@ -305,6 +305,10 @@ def check_groups(rank, world):
     everybody = dist.group.WORLD
     part = everybody.split_group(list(range(1, world)), datetime.timedelta(seconds=30), None, "part", "a part")
     assert (part is None) == (rank == 0)
+    everybody.split_group([0], datetime.timedelta(seconds=1), None, "hasty", "a part without patience")
+    if rank == 0:
+        time.sleep(1.5)
+    dist.barrier()  # whose patience is still its own
     if part:
         work = part.allreduce([tensor])
         work.wait()
@@ -340,6 +344,7 @@ def check_refused(rank, world):
     raises("cannot send to itself", dist.group.WORLD.send, [torch.ones(1)], rank, 0)
     raises("not complex", dist.all_reduce, torch.ones(1, dtype=torch.complex64),
            dist._make_nccl_premul_sum(torch.tensor([1j])))
+    raises("a whole factor", dist.all_reduce, torch.ones(1, dtype=torch.int32), dist._make_nccl_premul_sum(0.5))
     alone = [dist.new_group([each]) for each in range(world)][rank]
     raises("nobody to receive from", dist.recv, torch.zeros(1), group=alone)
     dist.barrier()

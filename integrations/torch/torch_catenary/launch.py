@@ -40,7 +40,7 @@ def set_environment(environment=os.environ):
         if rank in environment and size in environment:
             break
     else:
-        name, rank, size, local = "nothing", None, None, None
+        name, rank, size, local = "nothing", "RANK", "WORLD_SIZE", "LOCAL_RANK"
     environment.setdefault("RANK", environment.get(rank, "0"))
     environment.setdefault("WORLD_SIZE", environment.get(size, "1"))
     environment.setdefault("LOCAL_RANK", environment.get(local, environment["RANK"]))
