@@ -161,14 +161,14 @@ void enqueue(const Given& given) {
   }
 }
 
-// Lean, because groups hold many of them: right after another one of its communicator, which the
-// group holds, nobody has to be told that a call is inside of that.
+// Lean, because groups hold many of them: behind another one of the communicator that joined last,
+// which the group holds, nobody has to be told that a call is inside of that.
 void enqueue(const GivenMessage& given) {
   Group* const group = Group::open();
   if (group != nullptr) {
-    Communicator* const latest = group->latest(given.comm);
-    if (latest != nullptr && given.comm->in_prime())
-      return group->add_to_latest(checked(given, *latest));
+    Communicator* const newest = group->newest(given.comm);
+    if (newest != nullptr && given.comm->in_prime())
+      return group->add_to_newest(checked(given, *newest));
   }
   const CommCall call(given.comm, given.function);
   const MessageRequest message = checked(given, *call.shared());

@@ -42,7 +42,6 @@ Group::Member& Group::join(const std::shared_ptr<Communicator>& communicator) {
     throw_error(ErrorCode::kInvalidArgument,
                 "Blocking and nonblocking communicators are not allowed in the same group.");
   }
-  latest_ = nullptr;
   if (joined_ == members_.size()) members_.emplace_back();
   members_[joined_].communicator = communicator;
   return members_[joined_++];
@@ -88,13 +87,13 @@ void Group::cancel_jobs() const {
 void Group::forget() noexcept {
   for (Member& member : members()) {
     member.communicator.reset();
+    member.caller = nullptr;
     member.operations.clear();
     member.messages.clear();
     if (member.operations.capacity() > kKeptRequests) member.operations = {};
     if (member.messages.capacity() > kKeptRequests) member.messages = {};
   }
   joined_ = 0;
-  latest_ = nullptr;
   if (members_.size() > kKeptMembers)
     members_.erase(members_.begin() + kKeptMembers, members_.end());
   jobs_.clear();

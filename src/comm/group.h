@@ -42,20 +42,23 @@ class Group {
   void add(const std::shared_ptr<Communicator>& communicator, const OperationRequest& request) {
     member_of(communicator).operations.push_back(request);
   }
-  // `caller` is what latest() knows the communicator by afterwards; null: by nothing.
+  // `caller` is what newest() knows the communicator by afterwards; null: by nothing.
   void add(const std::shared_ptr<Communicator>& communicator, const MessageRequest& message,
            const void* caller) {
     Member& member = member_of(communicator);
     member.messages.push_back(message);
-    latest_ = caller != nullptr ? &member : nullptr;
-    latest_caller_ = caller;
+    member.caller = caller;
   }
-  // The communicator of the message that was added last, which the group holds, if its caller was
-  // this one; else null. add_to_latest() is for another message of it.
-  Communicator* latest(const void* caller) const {
-    return latest_ != nullptr && latest_caller_ == caller ? latest_->communicator.get() : nullptr;
+  // The communicator that joined last, which the group holds, if its messages have this caller;
+  // else null. add_to_newest() is for another message of it.
+  Communicator* newest(const void* caller) const {
+    if (joined_ == 0 || caller == nullptr) return nullptr;
+    const Member& member = members_[joined_ - 1];
+    return member.caller == caller ? member.communicator.get() : nullptr;
   }
-  void add_to_latest(const MessageRequest& message) { latest_->messages.push_back(message); }
+  void add_to_newest(const MessageRequest& message) {
+    members_[joined_ - 1].messages.push_back(message);
+  }
   // `run` waits for other ranks (all jobs of a group run at the same time), or, in the background,
   // only starts what waits. Jobs of the same parent run one after the other, in the order of the
   // calls, since they share its control plane. `cancel` is called if the group fails before all
@@ -72,6 +75,7 @@ class Group {
  private:
   struct Member {
     std::shared_ptr<Communicator> communicator;
+    const void* caller = nullptr;
     std::vector<OperationRequest> operations;
     std::vector<MessageRequest> messages;
     Requests requests() const { return {operations, messages}; }
@@ -107,8 +111,6 @@ class Group {
   // The first `joined_` take part; the others are empty, and keep their storage.
   std::vector<Member> members_;
   std::size_t joined_ = 0;
-  Member* latest_ = nullptr;  // who got the last message; null as soon as members may have moved
-  const void* latest_caller_ = nullptr;
   std::vector<Job> jobs_;
 
   struct User {

@@ -430,31 +430,27 @@ TEST(PointToPoint, messages_of_a_communicator_may_be_divided_by_calls_on_others)
   for (ncclComm_t comm : comms) require_success(ncclCommDestroy(comm), "destroy");
 }
 
-TEST(PointToPoint, a_communicator_that_was_finalized_in_the_group_is_refused) {
-  ncclComm_t comm = nullptr;
-  require_success(ncclCommInitAll(&comm, 1, nullptr), "init");
-  float data = 0;
-  require_success(ncclGroupStart(), "start");
-  require_success(ncclSend(&data, 1, ncclFloat, 0, comm, nullptr), "send");
-  require_success(ncclCommFinalize(comm), "finalize");
-  EXPECT_EQ(ncclRecv(&data, 1, ncclFloat, 0, comm, nullptr), ncclInvalidArgument);
-  EXPECT_TRUE(contains(last_error(), "was finalized")) << last_error();
-  EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
-  require_success(ncclCommDestroy(comm), "destroy");
-}
-
 // Its group still holds the communicator, which is no reason to go on with it.
-TEST(PointToPoint, a_communicator_that_was_aborted_in_the_group_is_refused) {
+void expect_refusal_behind(ncclResult_t (*end)(ncclComm_t), const std::string& why) {
   ncclComm_t comm = nullptr;
   require_success(ncclCommInitAll(&comm, 1, nullptr), "init");
   float from = 0;
   float to = 0;
   require_success(ncclGroupStart(), "start");
   require_success(ncclSend(&from, 1, ncclFloat, 0, comm, nullptr), "send");
-  require_success(ncclCommAbort(comm), "abort");
+  require_success(end(comm), "the end of the communicator");
   EXPECT_EQ(ncclRecv(&to, 1, ncclFloat, 0, comm, nullptr), ncclInvalidArgument);
-  EXPECT_TRUE(contains(last_error(), "has already been destroyed")) << last_error();
+  EXPECT_TRUE(contains(last_error(), why)) << last_error();
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+  if (end != ncclCommAbort) require_success(ncclCommDestroy(comm), "destroy");
+}
+
+TEST(PointToPoint, a_communicator_that_was_finalized_in_the_group_is_refused) {
+  expect_refusal_behind(ncclCommFinalize, "was finalized");
+}
+
+TEST(PointToPoint, a_communicator_that_was_aborted_in_the_group_is_refused) {
+  expect_refusal_behind(ncclCommAbort, "has already been destroyed");
 }
 
 TEST_F(Alone, a_message_to_oneself_without_a_match_is_invalid_usage) {

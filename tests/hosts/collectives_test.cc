@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, HostCollectives,
                                   std::to_string(param.param.per_host);
                          });
 
-// Sends are seldom taken whole, and buffers are full most of the time.
+// The longest messages are more than the buffers on the way take at once.
 TEST(HostCollectives, are_exact_over_slow_links) {
   const HostShape shape = {2, 2};
   const Hosts hosts(shape.hosts, 200);

@@ -9,7 +9,8 @@ std::unique_ptr<SocketHub> attach_hub(const TransportContext& context, UnsharedF
   TransportContext own = context;
   own.key = derive_key(context.key, "tcp");
   std::vector<SocketPeer> peers;
-  const std::uint64_t here = machine_number();
+  const std::uint64_t here =
+      parse_address(addresses[static_cast<std::size_t>(context.rank)]).value_or(Address{}).machine;
   for (const Bytes& bytes : addresses) {
     // A rank without an address is never connected to.
     const Address address = parse_address(bytes).value_or(Address{});

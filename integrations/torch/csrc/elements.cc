@@ -113,10 +113,10 @@ ScopedOp::ScopedOp(const Reduced& how, const ReduceOp& op, Communicator& communi
   TORCH_CHECK(!given.is_complex() && given.numel() == 1,
               "backend catenary: ReduceOp.PREMUL_SUM takes one factor, which is not complex");
   at::Tensor scalar = given.to(at::kCPU, how.computed_as).contiguous();
-  TORCH_CHECK(!at::isIntegralType(how.computed_as, true) ||
-                  scalar.item<double>() == given.item<double>(),
-              "backend catenary: ReduceOp.PREMUL_SUM of whole numbers takes a whole factor, not ",
-              given.item<double>());
+  TORCH_CHECK(
+      !at::isIntegralType(how.computed_as, true) || scalar.item<double>() == given.item<double>(),
+      "backend catenary: ReduceOp.PREMUL_SUM of whole numbers takes a whole factor, not ",
+      given.item<double>());
   ncclComm_t comm = communicator.get();
   communicator.require(
       ncclRedOpCreatePreMulSum(&op_, scalar.data_ptr(), how.type, ncclScalarHostImmediate, comm),
