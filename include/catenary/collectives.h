@@ -1,6 +1,6 @@
 /*
- * Collectives that NCCL has not: with parts of uneven length, and a barrier. Plain C; C11 or C++11
- * and later.
+ * Collectives that NCCL has not: with parts of uneven length, and a barrier. Marks for NCCL's own.
+ * Plain C; C11 or C++11 and later.
  *
  * They are called as NCCL's are: on any thread, in the same order on all ranks of a communicator,
  * alone or between ncclGroupStart and ncclGroupEnd, mixed with NCCL's own. They enqueue on the
@@ -22,6 +22,7 @@
 
 #include <nccl.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -63,6 +64,15 @@ ncclResult_t catReduceScatterv(const void* sendbuff, const size_t sendcounts[],
  * What is behind it on the stream begins when all ranks' streams have come to it. It moves no data.
  */
 ncclResult_t catBarrier(ncclComm_t comm, cudaStream_t stream);
+
+/*
+ * Marks the collectives that are called on this rank of `comm` from now on, NCCL's own too, until
+ * there is another mark: a number for what frameworks know of them and their arguments do not say,
+ * such as the type that the user named where bytes are moved. Ranks that mark one collective
+ * differently disagree like ranks with different counts; the error says "mark 0x" and eight
+ * digits for both. 0, with which a communicator begins, is no mark. Sends and receives have none.
+ */
+ncclResult_t catMarkCollectives(ncclComm_t comm, uint32_t mark);
 
 #ifdef __cplusplus
 }

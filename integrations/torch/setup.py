@@ -17,6 +17,8 @@ def library():
     """(directories of headers, directory of libnccl.so)"""
     prefix = os.environ.get("CATENARY_PREFIX")
     if prefix:
+        if not os.path.isabs(prefix):
+            raise SystemExit(f"CATENARY_PREFIX is {prefix!r}, but must begin with /, as pip builds in another directory")
         found = sorted(pathlib.Path(prefix).glob("lib*/**/libnccl.so"))
         if not found:
             raise SystemExit(f"there is no libnccl.so in {prefix}/lib or the like, which CATENARY_PREFIX names")

@@ -122,6 +122,10 @@ CATENARY_EXPORT ncclResult_t catReduceScatterv(const void* sendbuff, const size_
   });
 }
 
+CATENARY_EXPORT ncclResult_t catMarkCollectives(ncclComm_t comm, uint32_t mark) {
+  return guarded([&] { CommCall(comm, "catMarkCollectives")->set_mark(mark); });
+}
+
 CATENARY_EXPORT ncclResult_t catBarrier(ncclComm_t comm, cudaStream_t stream) {
   return guarded([&] {
     enqueue({"Barrier", Collective::kBarrier, nullptr, nullptr, 0, ncclInt8, -1, 0, comm, stream});

@@ -151,6 +151,7 @@ void enqueue(const Given& given) {
   request.type = type;
   if (reduces(given.kind)) request.reduction = call->reductions().resolve(given.op, type);
   request.root = given.root;
+  request.mark = call->mark();
   request.stream = check_stream(given, call->device());
 
   if (is_nothing(given)) return;

@@ -318,6 +318,7 @@ void Communicator::drain() {
 }
 
 void Communicator::hear_news() {
+  if (is_forked()) return;  // the connection is the parent's
   if (!joined() || failed_.load(std::memory_order_acquire)) return;
   if (const std::optional<Error> news = membership_->poll()) fail(*news, false);
 }
@@ -418,8 +419,18 @@ bool Communicator::run_failed(const std::exception& error) noexcept {
     in_trouble_.store(true, std::memory_order_release);
     return false;
   }
-  fail(known != nullptr ? *known : Error(ErrorCode::kInternal, error.what()), true);
+  fail(first_of(error), true);
   return true;
+}
+
+// What ranks disagree about may be over for us, and show only when the next collective reads what
+// was left of it on a link.
+Error Communicator::first_of(const std::exception& error) const {
+  if (const auto* shown = dynamic_cast<const Disagreement*>(&error)) {
+    if (const auto proof = ledger_.judge(shown->peer, shown->theirs)) return *proof;
+  }
+  const auto* known = dynamic_cast<const Error*>(&error);
+  return known != nullptr ? *known : Error(ErrorCode::kInternal, error.what());
 }
 
 // A connection may be lost because a third rank died, and the other end heard of it and gave up

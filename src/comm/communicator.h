@@ -98,6 +98,9 @@ class Communicator final : public RunOwner {
   Device& device() const { return device_; }
   Reductions& reductions() { return reductions_; }
   const CommunicatorOptions& options() const { return options_; }
+  // What the caller's collectives from here on must have in common beside what they say.
+  std::uint32_t mark() const { return mark_.load(std::memory_order_relaxed); }
+  void set_mark(std::uint32_t mark) { mark_.store(mark, std::memory_order_relaxed); }
   bool joined() const { return joined_.load(std::memory_order_acquire); }
   bool ready_or_failed() const { return joined() || failed_.load(std::memory_order_acquire); }
 
@@ -121,6 +124,7 @@ class Communicator final : public RunOwner {
   void look_for_suspicion(const GroupRun::Waiting& waiting);
   std::optional<Error> judge_claims();
   std::optional<Error> judge_links(const ScheduleRun* collective);
+  Error first_of(const std::exception& error) const;
   bool look_from_outside(std::optional<Error>& proof);
   [[noreturn]] void throw_failure();
   std::unique_ptr<GroupRun> make_run(const Requests& requests);
@@ -165,6 +169,7 @@ class Communicator final : public RunOwner {
   std::atomic<bool> failed_{false};
   std::atomic<bool> aborted_{false};
   std::atomic<bool> left_{false};
+  std::atomic<std::uint32_t> mark_{0};
   std::atomic<std::int64_t> next_look_ns_{0};  // of failure(), for proof
   std::mutex failure_mutex_;
   std::optional<Error> failure_;  // guarded by failure_mutex_, set once

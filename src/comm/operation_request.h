@@ -34,6 +34,7 @@ struct OperationRequest {
   DataType type = DataType::kInt8;
   ResolvedReduction reduction = {};
   int root = 0;
+  std::uint32_t mark = 0;  // the caller's own: must be alike on all ranks
   Stream* stream = nullptr;
 };
 

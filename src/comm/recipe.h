@@ -14,7 +14,7 @@ struct Recipe {
   // Whether the runs of `request` would differ from these in buffers and sequence only.
   bool fits(const OperationRequest& request) const {
     return repeatable && request.count == count && request.type == type && request.root == root &&
-           request.reduction.name == reduction;
+           request.reduction.name == reduction && request.mark == mark;
   }
 
   // False: nothing yet, or it has what operations that look alike may not have in common: the
@@ -23,6 +23,7 @@ struct Recipe {
   DataType type = DataType::kInt8;
   Reduction reduction = Reduction::kNone;
   int root = 0;
+  std::uint32_t mark = 0;
   std::size_t count = 0;
   int lanes = 0;
   bool may_lend = false;

@@ -141,6 +141,7 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   recipe.type = request.type;
   recipe.reduction = request.reduction.name;
   recipe.root = request.root;
+  recipe.mark = request.mark;
   recipe.count = request.count;
   recipe.lanes = static_cast<int>(entry.lanes.size());
 
@@ -169,13 +170,14 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   spec.descriptor.reduction = reduces(request.kind) ? request.reduction.name : Reduction::kNone;
   spec.descriptor.algorithm = static_cast<std::uint8_t>(entry.algorithm - algorithms().data());
   spec.descriptor.root = has_root(request.kind) ? request.root : 0;
+  spec.descriptor.mark = request.mark;
   spec.descriptor.count = request.count;
   spec.descriptor = whole(spec.descriptor);
   spec.parts = request.parts;
   if (request.kind == Collective::kAllGatherV)
-    spec.descriptor.parts = digest_of(request.parts->output);
+    spec.descriptor.root = digest_of(request.parts->output);
   if (request.kind == Collective::kReduceScatterV)
-    spec.descriptor.parts = digest_of(request.parts->input);
+    spec.descriptor.root = digest_of(request.parts->input);
 
   const std::size_t bytes = element_bytes(request.type);
   for (int lane = 0; lane < recipe.lanes; ++lane) {

@@ -31,10 +31,11 @@ std::string describe(const Descriptor& descriptor) {
       break;
     case Collective::kAllGatherV:
     case Collective::kReduceScatterV:
-      text += format(", in parts with digest %08x", descriptor.parts);
+      text += format(", in parts with digest %08x", static_cast<std::uint32_t>(descriptor.root));
       break;
     default: break;
   }
+  if (descriptor.mark != 0) text += format(", mark 0x%08x", descriptor.mark);
   return text + ")";
 }
 
@@ -50,10 +51,10 @@ Descriptor whole(const Descriptor& descriptor) {
 }
 
 // FNV-1a, by words.
-std::uint32_t digest_of(const std::vector<Range>& parts) {
+std::int32_t digest_of(const std::vector<Range>& parts) {
   std::uint64_t digest = 0xcbf29ce484222325u;
   for (const Range& part : parts) digest = (digest ^ part.count) * 0x100000001b3u;
-  return static_cast<std::uint32_t>(digest ^ digest >> 32);
+  return static_cast<std::int32_t>(digest ^ digest >> 32);
 }
 
 namespace {
@@ -69,7 +70,7 @@ const char* remedy_of(const Descriptor& mine, const Descriptor& theirs) {
     return "every rank must issue the same operations in the same order";
   if (is_point_to_point(mine.kind) || mine.kind == Collective::kAllToAllV)
     return "what one rank sends another must expect, with the same count and type";
-  return "count, type, reduction, root and parts of an operation must be alike on all ranks";
+  return "count, type, reduction, root, parts and mark of an operation must be alike on all ranks";
 }
 
 }  // namespace

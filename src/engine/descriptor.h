@@ -28,8 +28,8 @@ struct Descriptor {
   DataType type = DataType::kInt8;
   Reduction reduction = Reduction::kNone;
   std::uint8_t algorithm = 0;  // ranks that choose differently would hang just as well
-  std::int32_t root = 0;       // AlltoAllv: see opening_of(); point-to-point: unused
-  std::uint32_t parts = 0;     // AllGatherv, ReduceScatterv: a digest of the parts' lengths
+  std::int32_t root = 0;       // or what tells apart those that have none: see below
+  std::uint32_t mark = 0;      // the caller's own, of a collective
   std::uint64_t count = 0;
 
   // There is no padding, so words do for the members.
@@ -40,8 +40,9 @@ struct Descriptor {
 };
 static_assert(sizeof(Descriptor) == 24);
 
-// A number that is another one for other lengths, almost surely.
-std::uint32_t digest_of(const std::vector<Range>& parts);
+// What AllGatherv and ReduceScatterv have for a root: a number that is another one for other
+// lengths of parts, almost surely.
+std::int32_t digest_of(const std::vector<Range>& parts);
 
 // The ranks of an AlltoAllv know of each other only what they exchange. The opening of a message
 // tells its sender and how many elements the message has in all; whole() knows nothing of that.
@@ -53,6 +54,17 @@ std::string describe(const Descriptor& descriptor);
 
 // What users read when a peer's operation is not what this rank runs.
 Error disagreement(int rank, const Descriptor& mine, int peer, const Descriptor& theirs);
+
+// The same as it is thrown where a message shows it. Ours may not be the one of theirs' number: who
+// remembers that one can name it.
+class Disagreement final : public Error {
+ public:
+  Disagreement(int rank, const Descriptor& mine, int sender, const Descriptor& sent)
+      : Error(disagreement(rank, mine, sender, sent)), peer(sender), theirs(sent) {}
+
+  const int peer;
+  const Descriptor theirs;
+};
 
 // Where data starts in a message of `bytes` that opens with a descriptor: right after it while
 // everything fits one cache line with the slot's own words, else on the next line for alignment.

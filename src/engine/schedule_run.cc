@@ -290,7 +290,7 @@ inline void ScheduleRun::check_opening(const PlannedStep& step, ByteView message
     std::memcpy(&theirs, message.data(), sizeof theirs);
     if (expected_ == theirs || opening_of(step, peer) == theirs) return;
   }
-  throw disagreement(spec_.rank, opening_of(step, peer), peer, theirs);
+  throw Disagreement(spec_.rank, opening_of(step, peer), peer, theirs);
 }
 
 inline const std::byte* ScheduleRun::source(const Chunk& chunk, const Slice& slice) const {

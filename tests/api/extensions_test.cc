@@ -315,6 +315,56 @@ TEST(UnevenDisagreement, between_a_barrier_and_another_collective_is_an_error) {
                 {"Barrier", "AllReduce"});
 }
 
+// An all-to-all in which the root gets all is a gather to who calls it so.
+TEST(MarkDisagreement, about_what_arguments_do_not_say_is_an_error) {
+  check_refused(3,
+                [](Seat& seat) {
+                  thread_local std::vector<int> buffer(100);
+                  const auto root = static_cast<std::size_t>(seat.rank == 2 ? 1 : 0);
+                  Counts sent(3, 0);
+                  sent[root] = 5;
+                  const Counts taken(3, root == static_cast<std::size_t>(seat.rank) ? 5 : 0);
+                  const ncclResult_t marked =
+                      catMarkCollectives(seat.comm, 0x100 + static_cast<std::uint32_t>(root));
+                  if (marked != ncclSuccess) return marked;
+                  return catAlltoAllv(buffer.data(), sent.data(), nullptr, buffer.data() + 50,
+                                      taken.data(), nullptr, ncclInt32, seat.comm, seat.stream);
+                },
+                {"AlltoAllv", "mark 0x00000100", "mark 0x00000101"});
+  for (const std::uint32_t mine : {0u, 7u}) {
+    check_refused(2,
+                  [mine](Seat& seat) {
+                    thread_local float value = 1;
+                    catMarkCollectives(seat.comm, seat.rank == 0 ? 0x80000000u : mine);
+                    return ncclAllReduce(&value, &value, 1, ncclFloat32, ncclSum, seat.comm,
+                                         seat.stream);
+                  },
+                  {"AllReduce", "mark 0x80000000"});
+  }
+}
+
+TEST(Mark, is_that_of_the_time_of_the_call) {
+  run_crew(2, [](Seat& seat) {
+    std::vector<int> values(3, 1);
+    require_success(ncclGroupStart(), "start");
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      require_success(catMarkCollectives(seat.comm, static_cast<std::uint32_t>(i)), "mark");
+      ncclAllReduce(&values[i], &values[i], 1, ncclInt32, ncclSum, seat.comm, seat.stream);
+    }
+    require_success(ncclGroupEnd(), "end");
+    // What is under way keeps the mark that it was called with.
+    require_success(catMarkCollectives(seat.comm, static_cast<std::uint32_t>(seat.rank)), "mark");
+    int message = -1;
+    require_success(ncclGroupStart(), "start");
+    ncclSend(&seat.rank, 1, ncclInt32, seat.next(), seat.comm, seat.stream);
+    ncclRecv(&message, 1, ncclInt32, seat.next(), seat.comm, seat.stream);
+    require_success(ncclGroupEnd(), "messages have none");
+    seat.finish();
+    require(values == std::vector<int>(3, 2) && message == seat.next(), "values");
+    require_result(catMarkCollectives(nullptr, 1), ncclInvalidArgument, "no communicator");
+  });
+}
+
 TEST(UnevenArguments, that_cannot_be_are_refused_and_the_communicator_lives_on) {
   run_crew(2, [](Seat& seat) {
     std::vector<int> a(16);

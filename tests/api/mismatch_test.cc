@@ -261,7 +261,7 @@ TEST(DisagreementLater, about_two_roots_that_only_send_is_found_by_the_next_oper
          if (first != ncclSuccess) return first;
          return ncclAllReduce(data, data, 64, ncclFloat32, ncclSum, seat.comm, seat.stream);
        },
-       {"Broadcast number 0"}});
+       {"Broadcast number 0", "root 0", "root 1"}});
 }
 
 // The true root has sent, and neither waits nor asks; nor does the wrong one.

@@ -22,6 +22,8 @@ TEST(Descriptor, says_what_users_need_to_find_the_call) {
   broadcast.reduction = Reduction::kNone;
   broadcast.root = 3;
   EXPECT_EQ(describe(broadcast), "Broadcast number 7 (count 5, float, root 3)");
+  broadcast.mark = 0xabc;
+  EXPECT_EQ(describe(broadcast), "Broadcast number 7 (count 5, float, root 3, mark 0x00000abc)");
 }
 
 TEST(Descriptor, of_garbage_is_described_without_harm) {
@@ -53,7 +55,7 @@ TEST(Descriptor, that_does_not_match_is_told_with_what_to_do_about_it) {
     const std::string text = disagreement(0, mine, 1, theirs).what();
     EXPECT_NE(text.find(remedy), std::string::npos) << text;
   };
-  told(all_reduce(100), all_reduce(101), "count, type, reduction, root and parts");
+  told(all_reduce(100), all_reduce(101), "count, type, reduction, root, parts and mark");
   Descriptor other = all_reduce(100);
   other.algorithm = 1;
   told(all_reduce(100), other, "different algorithms");
@@ -78,6 +80,9 @@ TEST(Descriptor, matches_only_its_equal) {
   EXPECT_NE(all_reduce(100), other);
   other = all_reduce(100);
   other.algorithm = 1;
+  EXPECT_NE(all_reduce(100), other);
+  other = all_reduce(100);
+  other.mark = 1;
   EXPECT_NE(all_reduce(100), other);
 }
 

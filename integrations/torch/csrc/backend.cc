@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "attendants.h"
+#include "marks.h"
 #include "memory.h"
 #include "rendezvous.h"
 
@@ -24,6 +25,10 @@ std::string who_is_who(const std::vector<std::uint64_t>& global_ranks) {
   if (same) return "";
   if (global_ranks.size() > kMost) text += ", ...";
   return " (ranks from 0 on of this group are ranks " + text + " of all)";
+}
+
+void check_tag(int tag) {
+  TORCH_CHECK(tag >= 0, "backend catenary: a tag is not negative, as ", tag, " is");
 }
 
 }  // namespace
@@ -55,8 +60,10 @@ void CatenaryBackend::shutdown() {
   stream_->wait();
   settle_all(*communicator_);
   settle_all(messages_->communicator());
+  const std::exception_ptr disagreement = communicator_->finalize();
   communicator_->close();
   messages_->close();
+  if (disagreement) std::rethrow_exception(disagreement);
 }
 
 void CatenaryBackend::abort() {
@@ -118,6 +125,7 @@ Operation CatenaryBackend::operation(c10d::OpType type, const char* title,
 
 c10::intrusive_ptr<CatenaryWork> CatenaryBackend::run(Operation operation, const char* call,
                                                       const Issue& issue) {
+  const std::uint32_t mark = mark_of(operation);
   auto work = c10::make_intrusive<CatenaryWork>(getRank(), ++sequence_, std::move(operation),
                                                 communicator_);
   {
@@ -125,6 +133,7 @@ c10::intrusive_ptr<CatenaryWork> CatenaryBackend::run(Operation operation, const
     look_at_recent();
     communicator_->throw_if_failed();
     work->copy_in(*stream_);
+    communicator_->mark(mark);
     communicator_->require(issue(communicator_->get(), stream_->get()), call);
     work->copy_out(*stream_);
     work->started(*stream_);
@@ -152,6 +161,7 @@ at::Tensor CatenaryBackend::place(const at::Tensor& tensor, Operation& operation
               " takes dense tensors only");
   TORCH_CHECK(tensor.is_cpu(), "backend catenary: No backend type associated with device type ",
               tensor.device().type(), "; it takes CPU tensors only");
+  if (!operation.element) operation.element = tensor.scalar_type();
   at::Tensor place = plain_place(tensor, type.value_or(tensor.scalar_type()));
   operation.kept.push_back(place);
   return place;
@@ -210,6 +220,7 @@ void CatenaryBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool
 CatenaryBackend::WorkPtr CatenaryBackend::send(Tensors& tensors, int to, int tag) {
   TORCH_CHECK(tensors.size() == 1, "backend catenary: send takes one tensor");
   TORCH_CHECK(to != getRank(), "backend catenary: a rank cannot send to itself");
+  check_tag(tag);
   check_root(to, "send");
   Operation made = operation(c10d::OpType::SEND, "catenary:send", c10d::kUnsetTimeout);
   made.inputs = tensors;
@@ -222,6 +233,7 @@ CatenaryBackend::WorkPtr CatenaryBackend::send(Tensors& tensors, int to, int tag
 CatenaryBackend::WorkPtr CatenaryBackend::recv(Tensors& tensors, int from, int tag) {
   TORCH_CHECK(tensors.size() == 1, "backend catenary: recv takes one tensor");
   TORCH_CHECK(from != getRank(), "backend catenary: a rank cannot receive from itself");
+  check_tag(tag);
   check_root(from, "recv");
   Operation made = operation(c10d::OpType::RECV, "catenary:recv", c10d::kUnsetTimeout);
   made.inputs = tensors;
@@ -234,6 +246,7 @@ CatenaryBackend::WorkPtr CatenaryBackend::recvAnysource(Tensors& tensors, int ta
   TORCH_CHECK(tensors.size() == 1, "backend catenary: recv takes one tensor");
   TORCH_CHECK(getSize() > 1,
               "backend catenary: a rank alone in its group has nobody to receive from");
+  check_tag(tag);
   Operation made =
       operation(c10d::OpType::RECVANYSOURCE, "catenary:recvAnySource", c10d::kUnsetTimeout);
   made.inputs = tensors;

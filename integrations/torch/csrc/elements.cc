@@ -29,12 +29,6 @@ bool is_bitwise(ReduceOp::RedOpType op) {
   return op == ReduceOp::BAND || op == ReduceOp::BOR || op == ReduceOp::BXOR;
 }
 
-const char* name_of(ReduceOp::RedOpType op) {
-  constexpr const char* kNames[] = {"SUM",  "AVG", "PRODUCT", "MIN",       "MAX",
-                                    "BAND", "BOR", "BXOR",    "PREMUL_SUM"};
-  return op < ReduceOp::UNUSED ? kNames[op] : "an unknown ReduceOp";
-}
-
 [[noreturn]] void refuse(ReduceOp::RedOpType op, at::ScalarType type) {
   TORCH_CHECK(false, "Cannot use ReduceOp.", name_of(op), " with ", at::toString(type),
               " tensors on backend catenary");
@@ -67,6 +61,12 @@ ncclRedOp_t in_words_of_nccl(ReduceOp::RedOpType op, at::ScalarType type) {
 }
 
 }  // namespace
+
+const char* name_of(ReduceOp::RedOpType op) {
+  constexpr const char* kNames[] = {"SUM",  "AVG", "PRODUCT", "MIN",       "MAX",
+                                    "BAND", "BOR", "BXOR",    "PREMUL_SUM"};
+  return op < ReduceOp::UNUSED ? kNames[op] : "an unknown ReduceOp";
+}
 
 Moved moved(at::ScalarType type) {
   if (const std::optional<ncclDataType_t> same = known(type)) return {*same, 1};

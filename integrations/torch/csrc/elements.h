@@ -34,6 +34,8 @@ struct Reduced {
 };
 Reduced reduced(const c10d::ReduceOp& op, at::ScalarType type);
 
+const char* name_of(c10d::ReduceOp::RedOpType op);
+
 // Combines the rows of `gathered` by a bitwise operation.
 at::Tensor fold(const at::Tensor& gathered, const c10d::ReduceOp& op);
 

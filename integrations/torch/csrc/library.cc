@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "marks.h"
+
 namespace catenary_torch {
 namespace {
 
@@ -120,7 +122,7 @@ void Communicator::require(ncclResult_t result, const char* call) {
 
 std::string Communicator::describe(ncclResult_t result) {
   const std::string words = ncclGetLastError(comm_.load());
-  return words.empty() ? ncclGetErrorString(result) : words;
+  return words.empty() ? ncclGetErrorString(result) : with_marks_in_words(words);
 }
 
 // To broadcast nothing is nothing to NCCL, but an error once the communicator has failed.
@@ -160,6 +162,15 @@ void Communicator::abort(const std::string& why) {
     comm_.store(nullptr);
   }
   ncclCommAbort(comm);
+}
+
+std::exception_ptr Communicator::finalize() {
+  ncclComm_t comm = comm_.load();
+  {
+    const std::lock_guard lock(mutex_);
+    if (comm == nullptr || !failure_.empty()) return nullptr;
+  }
+  return ncclCommFinalize(comm) == ncclInvalidUsage ? failure() : nullptr;
 }
 
 void Communicator::close() {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
+#include <catenary/collectives.h>
 #include <catenary/device.h>
 #include <nccl.h>
 
@@ -75,6 +76,8 @@ class Communicator {
 
   // Throws if a call on it did not succeed, or if it failed before.
   void require(ncclResult_t result, const char* call);
+  // Marks what is called next, until there is another mark.
+  void mark(std::uint32_t mark) { catMarkCollectives(comm_.load(), mark); }
   // For calls that enqueue. Stale after an abort, which such calls answer with an error.
   ncclComm_t get() const { return comm_.load(); }
 
@@ -86,6 +89,9 @@ class Communicator {
   void throw_if_failed();
   // Ends what is under way; `why` is what failure() says from here on, if nothing failed before.
   void abort(const std::string& why);
+  // Waits for what is under way. The disagreement of ranks that nobody has been told of yet, or
+  // null: what one rank only sent may have been wrong, and show in nothing that came after it.
+  std::exception_ptr finalize();
   // Leaves. Waits for what is under way.
   void close();
 

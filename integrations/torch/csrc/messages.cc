@@ -40,7 +40,7 @@ c10::intrusive_ptr<c10d::Work> Messages::send(const at::Tensor& tensor, int to, 
   communicator_->throw_if_failed();
   const auto bytes = static_cast<std::size_t>(tensor.nbytes());
   auto frame = std::make_shared<Frame>();
-  frame->header = {tag, bytes};
+  frame->header = {tag, static_cast<std::int32_t>(tensor.scalar_type()), bytes};
   if (bytes <= kShortBytes && bytes != 0) std::memcpy(frame->content, tensor.data_ptr(), bytes);
   operation.copies_out.emplace_back([frame] {});  // alive until it is sent
   auto work = c10::make_intrusive<SendWork>(rank_, sequence, std::move(operation), communicator_,
@@ -108,7 +108,7 @@ bool Messages::is_wanted(int from) const {
   return false;
 }
 
-ReceivePtr Messages::match_posted(int from, std::int64_t tag) {
+ReceivePtr Messages::match_posted(int from, int tag) {
   for (auto each = posted_.begin(); each != posted_.end(); ++each) {
     const ReceivePtr work = *each;
     if (work->tag_ != tag || (work->from_ != from && work->from_ != kAnySource)) continue;
@@ -176,7 +176,7 @@ void Messages::frame_came(int from) {
 void Messages::take(int from, const ReceivePtr& work) {
   Peer& sender = peer(from);
   const Header header = sender.frame.header;
-  if (header.bytes != static_cast<std::size_t>(work->tensor_.nbytes())) {
+  if (misfit(*work, from, header)) {
     take_early(from);
     sender.early.back().wanted_by = work;
     return;
@@ -205,15 +205,23 @@ void Messages::take_early(int from) {
 
 void Messages::deliver(const ReceivePtr& work, int from, const Header& header,
                        const void* content) {
-  std::exception_ptr error;
-  const auto room = static_cast<std::size_t>(work->tensor_.nbytes());
-  if (header.bytes == room) {
-    if (room != 0) std::memcpy(work->tensor_.data_ptr(), content, room);
-  } else {
-    error = backend_error(c10::str("rank ", from, " sent ", header.bytes, " bytes with tag ",
-                                   header.tag, ", but the tensor to receive them has ", room));
-  }
+  const std::exception_ptr error = misfit(*work, from, header);
+  if (!error && header.bytes != 0) std::memcpy(work->tensor_.data_ptr(), content, header.bytes);
   work->arrived(from, error);
+}
+
+// Why a message cannot be what a receive waits for.
+std::exception_ptr Messages::misfit(const ReceiveWork& work, int from, const Header& header) const {
+  const auto room = static_cast<std::size_t>(work.tensor_.nbytes());
+  const auto type = static_cast<std::int32_t>(work.tensor_.scalar_type());
+  if (header.bytes == room && header.type == type) return nullptr;
+  const bool known =
+      header.type >= 0 && header.type < static_cast<std::int32_t>(at::ScalarType::NumOptions);
+  return backend_error(c10::str(
+      "rank ", from, " sent ", header.bytes, " bytes of ",
+      known ? at::toString(static_cast<at::ScalarType>(header.type)) : "no known type",
+      " with tag ", header.tag, ", but the tensor to receive them has ", room, " of ",
+      at::toString(work.tensor_.scalar_type())));
 }
 
 // A later receive throws as soon as it is called.

@@ -50,7 +50,8 @@ class Messages : public std::enable_shared_from_this<Messages> {
   friend class SendWork;
   static constexpr std::size_t kFrameBytes = 1024;
   struct Header {
-    std::int64_t tag;
+    std::int32_t tag;
+    std::int32_t type;  // an at::ScalarType
     std::uint64_t bytes;
   };
   static constexpr std::size_t kShortBytes = kFrameBytes - sizeof(Header);
@@ -81,12 +82,13 @@ class Messages : public std::enable_shared_from_this<Messages> {
   void take(int from, const c10::intrusive_ptr<ReceiveWork>& work);
   void take_early(int from);
   bool match_early(int from, const c10::intrusive_ptr<ReceiveWork>& work);
-  c10::intrusive_ptr<ReceiveWork> match_posted(int from, std::int64_t tag);
+  c10::intrusive_ptr<ReceiveWork> match_posted(int from, int tag);
   // Calls `then` under the lock when the stream has come here; if all is lost, `served` hears of
   // it.
   void on_receive_stream(int from, const c10::intrusive_ptr<ReceiveWork>& served,
                          std::function<void()> then);
   void receive_into(void* memory, std::size_t bytes, int from);
+  std::exception_ptr misfit(const ReceiveWork& work, int from, const Header& header) const;
   void deliver(const c10::intrusive_ptr<ReceiveWork>& work, int from, const Header& header,
                const void* content);
   void fail_all(const std::exception_ptr& error);
@@ -131,7 +133,7 @@ class ReceiveWork final : public CatenaryWork {
   const std::shared_ptr<Messages> messages_;
   const at::Tensor tensor_;
   const int from_;
-  const std::int64_t tag_;
+  const int tag_;
   std::atomic<int> source_{kAnySource};
   std::atomic<bool> done_{false};
   std::mutex done_mutex_;

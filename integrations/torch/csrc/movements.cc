@@ -2,6 +2,7 @@
 #include <torch/csrc/distributed/c10d/Utils.hpp>
 
 #include "backend.h"
+#include "marks.h"
 #include "memory.h"
 
 namespace catenary_torch {
@@ -35,6 +36,7 @@ CatenaryBackend::WorkPtr CatenaryBackend::broadcast(Tensors& tensors,
   const int root = static_cast<int>(options.rootRank);
   Operation made = operation(c10d::OpType::BROADCAST, "catenary:broadcast", options.timeout);
   made.inputs = made.outputs = tensors;
+  made.root = root;
   const at::Tensor place = root == getRank() ? input(tensors[0], made) : output(tensors[0], made);
   return run(std::move(made), "ncclBroadcast", [&](ncclComm_t comm, catStream_t stream) {
     return ncclBroadcast(place.data_ptr(), place.data_ptr(), units(place),
@@ -89,6 +91,7 @@ CatenaryBackend::WorkPtr CatenaryBackend::gather_many(const Tensors& outputs, co
   TORCH_CHECK(!outputs.empty() && outputs.size() == inputs.size(),
               "backend catenary: all_gather needs as many outputs as inputs");
   struct Pair {
+    std::uint32_t mark;
     at::Tensor in, out;
   };
   std::vector<Pair> pairs;
@@ -100,10 +103,12 @@ CatenaryBackend::WorkPtr CatenaryBackend::gather_many(const Tensors& outputs, co
                 " elements, its input ", inputs[i].numel(), " in a group of ", getSize());
     TORCH_CHECK(outputs[i].scalar_type() == inputs[i].scalar_type(),
                 "backend catenary: all_gather's input and output differ in type");
+    operation.element = inputs[i].scalar_type();
     const at::Tensor in = input(inputs[i], operation);
-    pairs.push_back({in, output(outputs[i], operation)});
+    pairs.push_back({mark_of(operation), in, output(outputs[i], operation)});
   }
-  const auto issue_one = [](const Pair& pair, ncclComm_t comm, catStream_t stream) {
+  const auto issue_one = [&](const Pair& pair, ncclComm_t comm, catStream_t stream) {
+    communicator_->mark(pair.mark);
     return ncclAllGather(pair.in.data_ptr(), pair.out.data_ptr(), units(pair.in),
                          moved(pair.in.scalar_type()).type, comm, stream);
   };
@@ -123,6 +128,7 @@ CatenaryBackend::WorkPtr CatenaryBackend::allgather_coalesced(
   Operation made =
       operation(c10d::OpType::ALLGATHER_COALESCED, "catenary:all_gather", options.timeout);
   made.inputs = inputs;
+  std::vector<std::uint32_t> marks;
   std::vector<at::Tensor> mine;
   std::vector<Parts> parts;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -133,6 +139,8 @@ CatenaryBackend::WorkPtr CatenaryBackend::allgather_coalesced(
       row.push_back(of_rank[i]);
       made.outputs.push_back(of_rank[i]);
     }
+    made.element = inputs[i].scalar_type();
+    marks.push_back(mark_of(made));
     mine.push_back(input(inputs[i], made));
     parts.emplace_back(list(row, true, made), inputs[i].scalar_type());
   }
@@ -140,6 +148,7 @@ CatenaryBackend::WorkPtr CatenaryBackend::allgather_coalesced(
   return run(std::move(made), "catAllGatherv", [&](ncclComm_t comm, catStream_t stream) {
     ncclGroupStart();
     for (std::size_t i = 0; i < mine.size(); ++i) {
+      communicator_->mark(marks[i]);
       catAllGatherv(mine[i].data_ptr(), parts[i].counts[own], parts[i].base, parts[i].counts.data(),
                     parts[i].displacements.data(), parts[i].type, comm, stream);
     }
@@ -157,6 +166,7 @@ CatenaryBackend::WorkPtr CatenaryBackend::gather(std::vector<Tensors>& outputs, 
   Operation made = operation(c10d::OpType::GATHER, "catenary:gather", options.timeout);
   made.inputs = inputs;
   made.in_list = true;
+  made.root = root;
   const at::ScalarType type = inputs[0].scalar_type();
   const Parts sent(only(input(inputs[0], made), root, getSize()), type);
   Tensors places(static_cast<std::size_t>(getSize()));
@@ -186,6 +196,7 @@ CatenaryBackend::WorkPtr CatenaryBackend::scatter(Tensors& outputs, std::vector<
   TORCH_CHECK(outputs.size() == 1, "backend catenary: scatter takes one output");
   Operation made = operation(c10d::OpType::SCATTER, "catenary:scatter", options.timeout);
   made.outputs = outputs;
+  made.root = root;
   const at::ScalarType type = outputs[0].scalar_type();
   Tensors given(static_cast<std::size_t>(getSize()));
   if (root == getRank()) {

@@ -1,5 +1,6 @@
 // The backend's collectives that reduce.
 #include "backend.h"
+#include "marks.h"
 #include "memory.h"
 
 namespace catenary_torch {
@@ -35,6 +36,7 @@ void check_one(const std::vector<at::Tensor>& tensors, const char* name) {
 
 // One reduction. A folded one only moves; the rest is a copy out.
 struct Reduction {
+  std::uint32_t mark;
   at::Tensor in, out;
   Reduced how;
   std::unique_ptr<ScopedOp> op;
@@ -74,8 +76,12 @@ CatenaryBackend::WorkPtr CatenaryBackend::reduce_many(Tensors tensors, int root,
                                                       Operation operation) {
   TORCH_CHECK(!tensors.empty(), "backend catenary: nothing to reduce");
   const bool has_result = root == kEverybody || root == getRank();
+  operation.reduction = op;
+  if (root != kEverybody) operation.root = root;
   std::vector<Reduction> all;
   for (const at::Tensor& tensor : tensors) {
+    operation.element = tensor.scalar_type();
+    const std::uint32_t mark = mark_of(operation);
     const Reduced how = how_to_reduce(tensor, op);
     const at::ScalarType type = type_of_place(tensor, how);
     if (how.folded) {
@@ -83,17 +89,19 @@ CatenaryBackend::WorkPtr CatenaryBackend::reduce_many(Tensors tensors, int root,
       std::vector<std::int64_t> sizes = tensor.sizes().vec();
       sizes.insert(sizes.begin(), getSize());
       const at::Tensor rows = empty_in_shared_memory(sizes, type);
-      all.push_back({input(tensor, operation), rows, how, nullptr});
+      all.push_back({mark, input(tensor, operation), rows, how, nullptr});
       operation.kept.push_back(rows);
       if (has_result) {
         operation.copies_out.emplace_back([rows, tensor, op] { write(tensor, fold(rows, op)); });
       }
     } else {
       const at::Tensor place = as_reals(in_place(tensor, operation, type, has_result));
-      all.push_back({place, place, how, std::make_unique<ScopedOp>(how, op, *communicator_)});
+      all.push_back(
+          {mark, place, place, how, std::make_unique<ScopedOp>(how, op, *communicator_)});
     }
   }
   const auto issue_one = [&](const Reduction& each, ncclComm_t comm, catStream_t stream) {
+    communicator_->mark(each.mark);
     const void* in = each.in.data_ptr();
     void* out = each.out.data_ptr();
     const std::size_t count = count_of(each.in);
@@ -132,6 +140,7 @@ CatenaryBackend::WorkPtr CatenaryBackend::reduce_scatter(
   TORCH_CHECK(inputs[0][static_cast<std::size_t>(getRank())].numel() == result.numel(),
               "backend catenary: reduce_scatter's output is not as long as this rank's input");
   const c10d::ReduceOp& op = options.reduceOp;
+  made.reduction = op;
   const Reduced how = how_to_reduce(result, op);
   const at::ScalarType type = type_of_place(result, how);
   Tensors given;
@@ -183,6 +192,7 @@ CatenaryBackend::WorkPtr CatenaryBackend::scatter_many(const Tensors& outputs,
                                                        Operation operation) {
   TORCH_CHECK(!outputs.empty() && outputs.size() == inputs.size(),
               "backend catenary: reduce_scatter needs as many outputs as inputs");
+  operation.reduction = op;
   std::vector<Reduction> all;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     TORCH_CHECK(inputs[i].numel() == outputs[i].numel() * getSize(),
@@ -191,6 +201,8 @@ CatenaryBackend::WorkPtr CatenaryBackend::scatter_many(const Tensors& outputs,
     TORCH_CHECK(inputs[i].scalar_type() == outputs[i].scalar_type(),
                 "backend catenary: reduce_scatter's input and output differ in type");
     const at::Tensor& out = outputs[i];
+    operation.element = out.scalar_type();
+    const std::uint32_t mark = mark_of(operation);
     const Reduced how = how_to_reduce(out, op);
     const at::ScalarType type = type_of_place(out, how);
     const at::Tensor in = as_reals(input(inputs[i], operation, type));
@@ -199,13 +211,14 @@ CatenaryBackend::WorkPtr CatenaryBackend::scatter_many(const Tensors& outputs,
       operation.kept.push_back(rows);
       operation.copies_out.emplace_back(
           [rows, out, op] { write(out, fold(rows, op).reshape(out.sizes())); });
-      all.push_back({in, rows, how, nullptr});
+      all.push_back({mark, in, rows, how, nullptr});
     } else {
-      all.push_back({in, as_reals(output(out, operation, type)), how,
+      all.push_back({mark, in, as_reals(output(out, operation, type)), how,
                      std::make_unique<ScopedOp>(how, op, *communicator_)});
     }
   }
   const auto issue_one = [&](const Reduction& each, ncclComm_t comm, catStream_t stream) {
+    communicator_->mark(each.mark);
     const void* in = each.in.data_ptr();
     void* out = each.out.data_ptr();
     const std::size_t count = count_of(each.in) / static_cast<std::size_t>(getSize());
@@ -244,6 +257,7 @@ CatenaryBackend::WorkPtr CatenaryBackend::allreduce_sparse(Tensors& tensors,
   Operation made =
       operation(c10d::OpType::_ALLREDUCE_SPARSE, "catenary:sparse_all_reduce", options.timeout);
   made.outputs = tensors;
+  made.element = tensor.scalar_type();
   const at::Tensor indices = mine._indices().t().contiguous();
   const at::Tensor values = mine._values().contiguous();
   made.kept = {indices, values};

@@ -48,6 +48,25 @@ std::vector<int> missing(c10d::Store& store, int size, const std::function<std::
   return late;
 }
 
+// torch's own errors also have a stack to show, which is of no help to users.
+std::string words_of(const std::exception& error) {
+  const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
+  return of_torch != nullptr ? of_torch->what_without_backtrace() : error.what();
+}
+
+// To a rank that was let down. Rank 0 comes last, and shows by making the ids.
+std::string absent(c10d::Store& store, int size, const std::function<std::string(int)>& key) {
+  std::vector<int> ranks;
+  try {
+    for (int rank = 1; rank < size; ++rank) {
+      if (!store.check({key(rank)})) ranks.push_back(rank);
+    }
+  } catch (const std::exception&) {
+    return "rank 0, with which the Store has gone";
+  }
+  return "rank " + (ranks.empty() ? "0" : joined(ranks));
+}
+
 }  // namespace
 
 Ids meet(c10d::Store& store, int rank, int size, milliseconds timeout) {
@@ -72,8 +91,14 @@ Ids meet(c10d::Store& store, int rank, int size, milliseconds timeout) {
     return ids;
   }
   store.set(came_key(rank), std::string("1"));
-  // A little longer than rank 0, which knows who is missing.
-  store.wait({ids_key}, timeout + milliseconds(100));
+  try {
+    // A little longer than rank 0, which knows who is missing.
+    store.wait({ids_key}, timeout + milliseconds(100));
+  } catch (const std::exception& error) {
+    throw_backend_error(c10::str("rank ", rank, " waited ", timeout.count(),
+                                 "ms for the process group to be made, but without ",
+                                 absent(store, size, came_key), ": ", words_of(error)));
+  }
   const std::vector<std::uint8_t> bytes = store.get(ids_key);
   TORCH_CHECK(bytes.size() == sizeof ids, "the Store has no ids under ", ids_key);
   std::memcpy(&ids, bytes.data(), sizeof ids);
@@ -92,7 +117,7 @@ void monitored_barrier(c10d::Store& store, int rank, int size, std::uint64_t n,
       store.wait({verdict_key}, std::max(timeout, milliseconds(1)));
       verdict = store.get_to_str(verdict_key);
     } catch (const std::exception& error) {
-      verdict = error.what();
+      verdict = words_of(error);
     }
     if (verdict == "passed") return;
     throw_backend_error(c10::str("Rank ", rank,

@@ -21,6 +21,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <torch/csrc/distributed/c10d/Types.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <vector>
 
@@ -31,6 +32,11 @@ namespace catenary_torch {
 // What an operation needs besides being enqueued.
 struct Operation {
   c10d::OpType type = c10d::OpType::UNKNOWN;
+  // What ranks must agree on beside it, where it has them.
+  std::optional<at::ScalarType> element;
+  std::optional<c10d::ReduceOp::RedOpType> reduction;
+  std::optional<int> root;
+
   const char* title = "";           // for profilers
   std::vector<at::Tensor> inputs;   // for profilers, and kept alive
   std::vector<at::Tensor> outputs;  // Work::result(), and the value of a future that has no lists

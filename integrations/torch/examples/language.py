@@ -15,6 +15,7 @@ from torch import nn
 from torch.nn import functional
 
 CONTEXT, WIDTH, HEADS = 64, 128, 4
+TYPES = {"float32": torch.float32, "fp32": torch.float32, "bfloat16": torch.bfloat16, "bf16": torch.bfloat16}
 LETTERS = "abcdefghijklmnopqrstuvwxyz .,\n"
 
 
@@ -99,6 +100,8 @@ def _main(main, options):
     import torch_catenary.launch
 
     torch_catenary.launch.set_environment()
+    if options.only_ranks and int(os.environ["WORLD_SIZE"]) != options.only_ranks:
+        raise SystemExit(f"this runs as {options.only_ranks} ranks, not as {os.environ['WORLD_SIZE']}")
     torch.set_num_threads(1)
     dist.init_process_group(options.backend)
     try:
@@ -107,15 +110,19 @@ def _main(main, options):
         dist.destroy_process_group()
 
 
-def start(main, description, **more):
+def start(main, description, only_ranks=None, **more):
     """Runs main(options) as a rank; `more` are options with their defaults."""
-    parser = argparse.ArgumentParser(description=description)
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.set_defaults(only_ranks=only_ranks)
     parser.add_argument("--procs", type=int, help="start so many processes, without any launcher")
     parser.add_argument("--backend", default="catenary")
     parser.add_argument("--steps", type=int, default=100)
     for name, value in more.items():
-        parser.add_argument(f"--{name}", type=type(value), default=value)
+        parser.add_argument(f"--{name}", type=type(value), default=value, help="default: %(default)r",
+                            choices=TYPES if name == "dtype" else None)
     options = parser.parse_args()
+    if options.procs and only_ranks and options.procs != only_ranks:
+        parser.error(f"this runs as {only_ranks} ranks: --procs {only_ranks}")
     if not options.procs:
         _main(main, options)
         return

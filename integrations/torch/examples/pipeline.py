@@ -48,8 +48,6 @@ def second_stage(stage, optimizer, targets, micro):
 
 def main(options):
     rank = dist.get_rank()
-    if dist.get_world_size() != 2:
-        raise SystemExit("this pipeline has two stages: --procs 2")
     whole = language.transformer(options.layers)
     half = len(whole) // 2
     stage = whole[:half] if rank == 0 else whole[half:]
@@ -68,4 +66,4 @@ def main(options):
 
 
 if __name__ == "__main__":
-    language.start(main, __doc__, batch=16, layers=2, micro=4)
+    language.start(main, __doc__, only_ranks=2, batch=16, layers=2, micro=4)

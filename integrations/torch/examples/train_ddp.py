@@ -18,7 +18,7 @@ import language
 
 def main(options):
     rank, world = dist.get_rank(), dist.get_world_size()
-    model = language.transformer(options.layers).to(getattr(torch, options.dtype))
+    model = language.transformer(options.layers).to(language.TYPES[options.dtype])
     model = DistributedDataParallel(model, bucket_cap_mb=options.bucket_mb)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     data = language.batches(language.text(50000), options.batch, rank, world)

@@ -68,7 +68,7 @@ def judge_skips(worlds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\nusage", maxsplit=1)[0])
     parser.add_argument("--world", type=int, nargs="*", default=[2, 3, 4], help="numbers of ranks of torch's suite")
     parser.add_argument("--only-suite", action="store_true", help="leave our own tests out")
     parser.add_argument("--bench", action="store_true", help="measure beside gloo instead: numbers and plot, into docs/torch")

@@ -107,11 +107,15 @@ def launchers():
     """Started by mpirun, by torchrun and by nothing, each rank knows who it is."""
     from torch_catenary import launch
 
-    for nodes, first in (("node[03-07,12],login1", "node03"), ("a1,a2", "a1"), ("n[9]-x", "n9-x")):
+    for nodes, first in (("node[03-07,12],login1", "node03"), ("a1,a2", "a1"), ("n[9]-x", "n9-x"),
+                         ("rack[1-2]node[03-07,12],login1", "rack1node03")):
         assert launch.first_host(nodes) == first, launch.first_host(nodes)
     made = {"SLURM_PROCID": "3", "SLURM_NTASKS": "8", "SLURM_LOCALID": "1", "SLURM_STEP_NODELIST": "c[5-6]"}
     assert launch.set_environment(made) == "SLURM"
     assert (made["RANK"], made["WORLD_SIZE"], made["LOCAL_RANK"], made["MASTER_ADDR"]) == ("3", "8", "1", "c5")
+    old = {"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_NODELIST": "m1,m2"}
+    launch.set_environment(old)
+    assert (old["LOCAL_RANK"], old["MASTER_ADDR"]) == ("0", "m1")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])

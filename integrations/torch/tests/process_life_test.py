@@ -4,6 +4,7 @@ without destroying its groups, DataLoader workers, ranks that are spawned and no
 
 usage: process_life_test.py [--few]
 """
+import datetime
 import os
 import re
 import signal
@@ -50,6 +51,33 @@ def killed_rank(world):
         if f"rank {VICTIM}" not in message:
             raise AssertionError(f"rank {rank} does not name rank {VICTIM}: {message}")
     return max(seconds for _, seconds in answers.values())
+
+
+def call_in_child(rank, world):
+    """A forked child is told what it is, and harms nobody."""
+    dist.all_reduce(torch.ones(1))
+    child = os.fork()
+    if child == 0:
+        try:
+            dist.all_reduce(torch.ones(1))
+        except RuntimeError as error:
+            os._exit(0 if "was forked" in str(error) else 1)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    dist.all_reduce(torch.ones(1))
+
+
+def miss_one(rank, world):
+    """Who waits for a group to be made is told who did not come."""
+    if rank == 1:
+        time.sleep(2)
+        return
+    try:
+        dist.new_group(timeout=datetime.timedelta(seconds=1))
+    except RuntimeError as error:
+        assert "without rank 1" in str(error) and "frame #" not in str(error), error
+        return
+    raise AssertionError("nobody missed rank 1")
 
 
 LEAVE = """
@@ -101,6 +129,8 @@ def leaving(way, world=2):
 def main():
     began = time.monotonic()
     print(f"a killed rank is named after {killed_rank(3):.3f} s")
+    ranks.run(2, call_in_child)
+    ranks.run(3, miss_one)
     for way in ("pending",) if "--few" in sys.argv else ("nothing", "sys_exit", "pending", "loader"):
         leaving(way)
     print(f"processes end as they should: {time.monotonic() - began:.1f} s")

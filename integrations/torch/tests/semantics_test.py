@@ -222,6 +222,13 @@ def check_messages(rank, world):
         dist.send(torch.ones(5), 1)
     if rank == 1:
         raises("20 bytes", dist.recv, torch.zeros(3), 0)
+    if rank == 0:
+        for count in (5, 5000):
+            dist.send(torch.ones(count), 1)
+    if rank == 1:
+        for count in (5, 5000):
+            raises("of Float with tag 0", dist.recv, torch.zeros(count, dtype=torch.int32), 0)
+    raises("a tag is not negative", dist.isend, torch.ones(1), right, tag=-1)
 
 
 def receive_late(rank, world):
@@ -365,6 +372,47 @@ def disagree(rank, world):
     raises("Broadcast", call)
 
 
+def coalesced(op):
+    options = dist.AllreduceCoalescedOptions()
+    options.reduceOp = op
+    return options
+
+
+# Calls that differ between rank 0 and the others, and what all ranks' errors say.
+DISAGREEMENTS = {
+    "bitwise": (lambda rank, world: dist.all_reduce(torch.ones(8, dtype=torch.int32), Op.BAND if rank == 0 else Op.BOR),
+                ["in torch ALLREDUCE of Int by BAND", "in torch ALLREDUCE of Int by BOR"]),
+    "types that are reduced alike": (
+        lambda rank, world: dist.all_reduce(torch.ones(8, dtype=torch.int16 if rank == 0 else torch.int32)),
+        ["of Short by SUM", "of Int by SUM"]),
+    "root of a gather": (
+        lambda rank, world: dist.gather(torch.ones(3), [torch.zeros(3) for _ in range(world)] if rank < 2 else None,
+                                        min(rank, 1)),
+        ["in torch GATHER of Float with root 0", "in torch GATHER of Float with root 1"]),
+    "types of the second of two": (
+        lambda rank, world: dist.group.WORLD._get_backend(torch.device("cpu")).allreduce_coalesced(
+            [torch.ones(2), torch.ones(2, dtype=torch.bool if rank == 0 else torch.uint8)], coalesced(Op.MAX)).wait(),
+        ["of Bool by MAX", "of Byte by MAX"]),
+}
+
+
+def disagree_in_torch(name):
+    def call(rank, world):
+        function, said = DISAGREEMENTS[name]
+        for text in said:  # the second time the group is lost, and says why
+            raises(text, function, rank, world)
+
+    return call
+
+
+def disagree_at_last(rank, world):
+    """All believe to be the root, and have sent: nothing but the end of the group shows it."""
+    dist.broadcast(torch.ones(8), rank)
+    time.sleep(0.5)  # what has not come cannot be seen
+    raises("in torch BROADCAST of Float with root 1", dist.destroy_process_group)
+    # The frame destroys it again, as who catches this must: torch takes it for alive.
+
+
 def time_out(rank, world):
     if rank == 0:
         began = time.monotonic()
@@ -380,12 +428,15 @@ def main():
     parser.add_argument("--world", type=int, nargs="*", default=[2, 3])
     worlds = parser.parse_args().world
     ranks.run(max(worlds), receive_late)
+    ranks.run(2, disagree_at_last)
     for world in worlds:
         began = time.monotonic()
         count = ranks.run(world, all_checks)[0]
         ranks.run(world, disagree)
+        for name in DISAGREEMENTS:
+            ranks.run(world, disagree_in_torch(name))
         ranks.run(world, time_out, timeout=1)
-        print(f"{world} ranks: {count + 2} checks passed in {time.monotonic() - began:.1f} s", flush=True)
+        print(f"{world} ranks: {count + 2 + len(DISAGREEMENTS)} checks passed in {time.monotonic() - began:.1f} s", flush=True)
 
 
 if __name__ == "__main__":

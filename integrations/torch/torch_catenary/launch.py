@@ -24,14 +24,12 @@ PORT = "29500"
 
 
 def first_host(nodes):
-    """The first name of a list in SLURM's way of writing: node[03-07,12],login1 begins with node03."""
-    match = re.match(r"([^,\[]+)(?:\[([^\]]*)\]([^,\[]*))?", nodes)
+    """The first name of a list in SLURM's way of writing: rack[1-2]node[03-07,12],login1 begins with
+    rack1node03."""
+    match = re.match(r"(?:[^,\[\]]|\[[^\[\]]+\])+(?=,|$)", nodes)
     if not match:
         raise ValueError(f"not a list of nodes: {nodes!r}")
-    prefix, numbers, suffix = match.groups()
-    if numbers is None:
-        return prefix
-    return prefix + re.split("[-,]", numbers)[0] + suffix
+    return re.sub(r"\[([^-,\]]+)[^\]]*\]", r"\1", match.group())
 
 
 def set_environment(environment=os.environ):
@@ -44,7 +42,8 @@ def set_environment(environment=os.environ):
     environment.setdefault("RANK", environment.get(rank, "0"))
     environment.setdefault("WORLD_SIZE", environment.get(size, "1"))
     environment.setdefault("LOCAL_RANK", environment.get(local, environment["RANK"]))
-    nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST")
+    lists = ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST")  # the last one is the oldest's
+    nodes = next((environment[name] for name in lists if environment.get(name)), None)
     environment.setdefault("MASTER_ADDR", first_host(nodes) if nodes else "127.0.0.1")
     environment.setdefault("MASTER_PORT", PORT)
     return name
