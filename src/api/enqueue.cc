@@ -97,6 +97,7 @@ void check_count(const Given& given, int nranks) {
   }
 }
 
+// But for the stream.
 [[gnu::always_inline]] inline MessageRequest checked(const GivenMessage& given,
                                                      Communicator& communicator) {
   communicator.throw_if_failed();
@@ -110,7 +111,6 @@ void check_count(const Given& given, int nranks) {
     refuse_count(given.function, given.count);
   return {.buffer = given.buffer,
           .count = given.count,
-          .stream = check_stream(given, communicator.device()),
           .peer = given.peer,
           .type = type,
           .sends = given.sends};
@@ -124,6 +124,8 @@ bool is_nothing(const Given& given) {
     default: return given.count == 0;
   }
 }
+
+[[gnu::noinline]] void enqueue_other(const GivenMessage& given, Group* group);
 
 }  // namespace
 
@@ -163,23 +165,35 @@ void enqueue(const Given& given) {
 }
 
 // Lean, because groups hold many of them: behind another one of the communicator that joined last,
-// which the group holds, nobody has to be told that a call is inside of that.
-void enqueue(const GivenMessage& given) {
+// which the group holds, nobody has to be told that a call is inside of that; and the stream is
+// known.
+[[gnu::flatten]] void enqueue(const GivenMessage& given) {
   Group* const group = Group::open();
   if (group != nullptr) {
-    Communicator* const newest = group->newest(given.comm);
-    if (newest != nullptr && given.comm->in_prime())
-      return group->add_to_newest(checked(given, *newest));
+    Communicator* const last = group->last_called({given.comm, given.stream});
+    if (last != nullptr && given.comm->in_prime())
+      return group->add_like_last(checked(given, *last));
   }
+  enqueue_other(given, group);
+}
+
+namespace {
+
+void enqueue_other(const GivenMessage& given, Group* group) {
   const CommCall call(given.comm, given.function);
-  const MessageRequest message = checked(given, *call.shared());
+  MessageRequest message = checked(given, *call.shared());
+  message.stream = check_stream(given, call->device());
   if (group != nullptr) {
-    group->add(call.shared(), message, call->options().blocking ? given.comm : nullptr);
+    const bool may_be_last = call->options().blocking;
+    group->add(call.shared(), message,
+               may_be_last ? Group::Call{given.comm, given.stream} : Group::Call{});
   } else {
     const Requests requests{.operations = {}, .messages = {&message, 1}};
     call->check(requests);
     call->submit(requests);
   }
 }
+
+}  // namespace
 
 }  // namespace catenary

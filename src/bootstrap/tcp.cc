@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 
 #include "src/base/error.h"
@@ -88,13 +89,23 @@ UnsharedFd accept_next(int listener) {
 }
 
 void notice_lost_peers(int fd, std::int64_t patience_s) noexcept {
-  const int seconds = static_cast<int>(patience_s);
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(patience_s) * 1000);
+  notice_lost_sender(fd, patience_s);
+}
+
+void notice_lost_sender(int fd, std::int64_t patience_s) noexcept {
+  const int seconds = static_cast<int>(patience_s);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
   set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, seconds / kMostProbes));
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, std::min(seconds, kMostProbes));
-  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, seconds * 1000);
+}
+
+// The kernel asks again after one second, two more, four more.
+void notice_no_answer(int fd, std::int64_t patience_s) noexcept {
+  const int again = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(patience_s))) - 1;
+  set_option(fd, IPPROTO_TCP, TCP_SYNCNT, std::max(1, again));
 }
 
 }  // namespace catenary

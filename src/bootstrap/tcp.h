@@ -1,5 +1,5 @@
-// TCP for the control plane: listening, connecting, accepting, and noticing that the other host is
-// gone.
+// TCP: listening, connecting, accepting, and noticing that the other host is gone, or the way to
+// it.
 //
 // All sockets are non-blocking, closed on exec, and never seen by a forked child. Only connect_once
 // waits. Fails with Error(kSystem).
@@ -28,5 +28,13 @@ UnsharedFd accept_next(int listener);
 // connection a second after `patience_s`, whether it is idle or has bytes on the way: each needs
 // its own option.
 void notice_lost_peers(int fd, std::int64_t patience_s) noexcept;
+
+// The same for the end of a connection that only receives: the other end may have bytes on the way
+// for as long as we read none.
+void notice_lost_sender(int fd, std::int64_t patience_s) noexcept;
+
+// Before connecting: when nobody answers at all, not even to refuse, that is told after
+// `patience_s` and before twice that and a second.
+void notice_no_answer(int fd, std::int64_t patience_s) noexcept;
 
 }  // namespace catenary

@@ -331,6 +331,7 @@ void Communicator::throw_failure() {
 void Communicator::check_peers(const GroupRun& run) {
   hear_news();
   throw_if_failed();
+  for (Transport* transport : polled_) transport->check_sent();
   if (const std::optional<Error> proof = judge_claims()) throw Error(*proof);
   const std::optional<GroupRun::Waiting> waiting = run.waiting();
   if (!waiting) return;

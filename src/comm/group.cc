@@ -87,7 +87,7 @@ void Group::cancel_jobs() const {
 void Group::forget() noexcept {
   for (Member& member : members()) {
     member.communicator.reset();
-    member.caller = nullptr;
+    member.last_call = {};
     member.operations.clear();
     member.messages.clear();
     if (member.operations.capacity() > kKeptRequests) member.operations = {};

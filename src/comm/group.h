@@ -42,22 +42,29 @@ class Group {
   void add(const std::shared_ptr<Communicator>& communicator, const OperationRequest& request) {
     member_of(communicator).operations.push_back(request);
   }
-  // `caller` is what newest() knows the communicator by afterwards; null: by nothing.
+  // What a message was called with: handles. Null: it is like no other.
+  struct Call {
+    const void* communicator = nullptr;
+    const void* stream = nullptr;
+    bool operator==(const Call&) const = default;
+  };
   void add(const std::shared_ptr<Communicator>& communicator, const MessageRequest& message,
-           const void* caller) {
+           const Call& call) {
     Member& member = member_of(communicator);
     member.messages.push_back(message);
-    member.caller = caller;
+    member.last_call = call;
   }
-  // The communicator that joined last, which the group holds, if its messages have this caller;
-  // else null. add_to_newest() is for another message of it.
-  Communicator* newest(const void* caller) const {
-    if (joined_ == 0 || caller == nullptr) return nullptr;
+  // The communicator that joined last, which the group holds, if the last of its messages was
+  // called like this; else null. add_like_last() is for another message of it, on that stream.
+  Communicator* last_called(const Call& call) const {
+    if (joined_ == 0 || call.communicator == nullptr) return nullptr;
     const Member& member = members_[joined_ - 1];
-    return member.caller == caller ? member.communicator.get() : nullptr;
+    return member.last_call == call ? member.communicator.get() : nullptr;
   }
-  void add_to_newest(const MessageRequest& message) {
-    members_[joined_ - 1].messages.push_back(message);
+  void add_like_last(MessageRequest message) {
+    std::vector<MessageRequest>& messages = members_[joined_ - 1].messages;
+    message.stream = messages.back().stream;
+    messages.push_back(message);
   }
   // `run` waits for other ranks (all jobs of a group run at the same time), or, in the background,
   // only starts what waits. Jobs of the same parent run one after the other, in the order of the
@@ -75,7 +82,7 @@ class Group {
  private:
   struct Member {
     std::shared_ptr<Communicator> communicator;
-    const void* caller = nullptr;
+    Call last_call;
     std::vector<OperationRequest> operations;
     std::vector<MessageRequest> messages;
     Requests requests() const { return {operations, messages}; }

@@ -34,8 +34,9 @@ std::uint32_t credit_word(std::uint32_t link, std::uint32_t slots) {
   return kIsCredit | link << kSlotBits | slots;
 }
 
-[[noreturn]] void throw_lost(int peer, const std::string& why) {
-  throw_error(ErrorCode::kRemote, "lost the connection to rank %d: %s", peer, why.c_str());
+[[noreturn]] void throw_lost(int rank, int peer, const std::string& why) {
+  throw_error(ErrorCode::kRemote, "rank %d lost the connection to rank %d: %s", rank, peer,
+              why.c_str());
 }
 
 }  // namespace
@@ -75,7 +76,7 @@ class PutHub::HubSendLink final : public SendLink {
 
  private:
   void throw_if_failed() const {
-    if (!state_.failure.empty()) throw_lost(state_.spec.peer, state_.failure);
+    if (!state_.failure.empty()) throw_lost(hub_.context_.rank, state_.spec.peer, state_.failure);
   }
 
   PutHub& hub_;
@@ -90,7 +91,7 @@ class PutHub::HubRecvLink final : public RecvLink {
     const std::lock_guard lock(hub_.mutex_);
     const std::uint64_t slot = state_.released % hub_.context_.slots;
     if (state_.memory == nullptr || !state_.here[slot]) {
-      if (!state_.failure.empty()) throw_lost(state_.spec.peer, state_.failure);
+      if (!state_.failure.empty()) throw_lost(hub_.context_.rank, state_.spec.peer, state_.failure);
       return {};
     }
     const std::byte* const begin = state_.ring.data() + slot * hub_.stride_;
@@ -170,6 +171,15 @@ void PutHub::poll() {
   if (failure_.empty()) move();
 }
 
+void PutHub::check_sent() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [number, outgoing] : outgoing_) {
+    if (outgoing.failure.empty()) continue;
+    if (outgoing.has_lost || outgoing.put != outgoing.committed)
+      throw_lost(context_.rank, outgoing.spec.peer, outgoing.failure);
+  }
+}
+
 void PutHub::move() {
   port_->progress(*this);
   if (must_push_) push();
@@ -194,7 +204,11 @@ void PutHub::put_done(std::uint64_t cookie) {
 void PutHub::put_failed(std::uint64_t cookie, const std::string& why) {
   const auto word = static_cast<std::uint32_t>(cookie);
   const std::uint32_t link = (word & ~kIsCredit) >> kSlotBits;
-  if ((word & kIsCredit) == 0) put_done(cookie);
+  if ((word & kIsCredit) == 0) {
+    put_done(cookie);
+    if (const auto sent = outgoing_.find(link); sent != outgoing_.end())
+      sent->second.has_lost = true;
+  }
   control_failed(static_cast<int>(link / kChannelCount), why);
 }
 

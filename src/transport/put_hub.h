@@ -46,6 +46,8 @@ class PutHub final : private PortListener {
   // Whether the sender has asked for its ring.
   bool has_come(const LinkSpec& spec);
   void poll();
+  // Throws kRemote if a message was lost, or can never be put.
+  void check_sent();
   // Tells the peers that this rank goes, from the first call on. True once they have all that was
   // sent, or can never have it, and know. Also polls the other hubs of this process.
   bool try_drain();

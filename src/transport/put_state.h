@@ -35,6 +35,7 @@ struct PutOutgoing {
   std::uint64_t put = 0;
   std::uint64_t credited = 0;
   std::uint64_t arrived = 0;  // as the peer said when either left
+  bool has_lost = false;      // a put has failed
   std::string failure;
 };
 

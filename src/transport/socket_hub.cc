@@ -100,7 +100,7 @@ std::unique_ptr<SendLink> SocketHub::connect(const LinkSpec& spec) {
   // A link that could not be dialled was not made, and may be tried again.
   ScopeExit forget([&, at = entry] { outgoing_.erase(at); });
   Outgoing& outgoing = entry->second;
-  outgoing.sender = std::make_shared<SocketSender>(shape_, spec.peer);
+  outgoing.sender = std::make_shared<SocketSender>(shape_, LinkEnds{context_.rank, spec.peer});
   outgoing.introduction = introduction;
   if (const std::string failure = dial(outgoing); !failure.empty()) {
     throw_error(ErrorCode::kSystem, "cannot connect to rank %d: %s", spec.peer, failure.c_str());
@@ -118,7 +118,7 @@ std::unique_ptr<RecvLink> SocketHub::listen(const LinkSpec& spec) {
     throw_error(ErrorCode::kInternal, "channel %d of the link from rank %d was made before",
                 static_cast<int>(spec.channel), spec.peer);
   }
-  incoming.receiver = std::make_shared<SocketReceiver>(shape_, spec.peer);
+  incoming.receiver = std::make_shared<SocketReceiver>(shape_, LinkEnds{context_.rank, spec.peer});
   if (incoming.has_come) {
     incoming.receiver->connected(std::move(incoming.socket));
   } else {
@@ -140,12 +140,18 @@ void SocketHub::poll() {
   if (awaited_ > 0 || !guests_.empty()) serve_guests();
 }
 
+void SocketHub::check_sent() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [index, outgoing] : outgoing_) outgoing.sender->check_sent();
+}
+
 std::string SocketHub::dial(Outgoing& outgoing) const {
   const SocketAddress& address = peers_[outgoing.introduction.to].address;
   outgoing.socket =
       UniqueFd(::socket(address.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!outgoing.socket) return "cannot make a TCP socket: " + errno_text(errno);
   send_without_delay(outgoing.socket.get());
+  notice_no_answer(outgoing.socket.get(), context_.config->peer_timeout_s);
   const SocketAddress::Raw raw = address.raw();
   if (::connect(outgoing.socket.get(), raw.get(), raw.bytes) != 0 && errno != EINPROGRESS &&
       errno != EINTR) {
@@ -213,6 +219,7 @@ void SocketHub::accept_guests() {
       if (errno == EMFILE || errno == ENFILE) make_room();
       return;
     }
+    notice_lost_sender(socket.get(), context_.config->peer_timeout_s);
     Guest guest = {std::move(socket),
                    LinkHandshake::accept(context_.key, context_.rank, context_.nranks),
                    Deadline::after_ms(kStrangerPatienceMs)};

@@ -9,7 +9,10 @@
 // Threads: poll() from one thread at a time, links from others, connect(), listen() and has_come()
 // from any. Nothing waits. Owner: links share their state with the hub, which goes on sending what
 // a link left behind; what the kernel has not taken when the hub is destroyed is lost. Failure:
-// making the same link twice throws kInternal; a connection's failure is thrown by its link.
+// making the same link twice throws kInternal; a connection's failure is thrown by its link. That
+// the way between two hosts is lost the receiver notices, by the kernel's probes, in the time that
+// config sets (CATENARY_PEER_TIMEOUT): a sender may have bytes on the way for as long as a receiver
+// is late.
 #pragma once
 
 #include <poll.h>
@@ -54,6 +57,8 @@ class SocketHub {
   // Whether the sender's connection is here and proven.
   bool has_come(const LinkSpec& spec);
   void poll();
+  // Throws kRemote if a connection has failed that was still to carry something.
+  void check_sent();
 
  private:
   struct Outgoing {

@@ -17,11 +17,16 @@ namespace {
 constexpr std::size_t kHeaderBytes = 4;
 constexpr std::size_t kDataOffset = 64;
 
+[[noreturn]] void throw_lost(const LinkEnds& ends, const std::string& why) {
+  throw_error(ErrorCode::kRemote, "rank %d lost the connection to rank %d: %s", ends.rank,
+              ends.peer, why.c_str());
+}
+
 }  // namespace
 
-SocketSender::SocketSender(const SlotRingShape& shape, int peer)
+SocketSender::SocketSender(const SlotRingShape& shape, const LinkEnds& ends)
     : shape_(shape),
-      peer_(peer),
+      ends_(ends),
       stride_(kDataOffset + shape.slot_bytes),
       memory_(Mapping::anonymous(shape.slots * stride_)) {}
 
@@ -69,9 +74,14 @@ void SocketSender::pump() {
   send_staged();
 }
 
+void SocketSender::check_sent() {
+  const std::lock_guard lock(mutex_);
+  if (committed_ != sent_) throw_if_failed();
+}
+
 void SocketSender::throw_if_failed() const {
   if (failure_.empty()) return;
-  throw_error(ErrorCode::kRemote, "lost the connection to rank %d: %s", peer_, failure_.c_str());
+  throw_lost(ends_, failure_);
 }
 
 void SocketSender::send_staged() {
@@ -93,9 +103,9 @@ void SocketSender::send_staged() {
   }
 }
 
-SocketReceiver::SocketReceiver(const SlotRingShape& shape, int peer)
+SocketReceiver::SocketReceiver(const SlotRingShape& shape, const LinkEnds& ends)
     : shape_(shape),
-      peer_(peer),
+      ends_(ends),
       memory_(Mapping::anonymous(shape.slots * shape.slot_bytes)),
       lengths_(shape.slots) {}
 
@@ -108,7 +118,7 @@ ByteView SocketReceiver::try_peek() {
   }
   if (received_ == released_) {
     if (failure_.empty()) return {};
-    throw_error(ErrorCode::kRemote, "lost the connection to rank %d: %s", peer_, failure_.c_str());
+    throw_lost(ends_, failure_);
   }
   const std::size_t slot = released_ % shape_.slots;
   return {memory_.data() + slot * shape_.slot_bytes, lengths_[slot]};

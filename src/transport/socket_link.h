@@ -24,9 +24,15 @@
 
 namespace catenary {
 
+// For errors.
+struct LinkEnds {
+  int rank = 0;
+  int peer = 0;
+};
+
 class SocketSender {
  public:
-  SocketSender(const SlotRingShape& shape, int peer);
+  SocketSender(const SlotRingShape& shape, const LinkEnds& ends);
 
   ByteSpan try_acquire(std::size_t bytes);
   void commit(std::size_t bytes);
@@ -37,6 +43,8 @@ class SocketSender {
   void failed(const std::string& why);
   // Sends what the socket takes.
   void pump();
+  // Throws kRemote if the connection has failed before all that was committed was sent.
+  void check_sent();
 
  private:
   std::byte* frame(std::uint64_t message) const;
@@ -44,7 +52,7 @@ class SocketSender {
   void send_staged();
 
   const SlotRingShape shape_;
-  const int peer_;
+  const LinkEnds ends_;
   const std::size_t stride_;
   const Mapping memory_;
   std::mutex mutex_;
@@ -58,7 +66,7 @@ class SocketSender {
 
 class SocketReceiver {
  public:
-  SocketReceiver(const SlotRingShape& shape, int peer);
+  SocketReceiver(const SlotRingShape& shape, const LinkEnds& ends);
 
   ByteView try_peek();
   void release();
@@ -78,7 +86,7 @@ class SocketReceiver {
   }
 
   const SlotRingShape shape_;
-  const int peer_;
+  const LinkEnds ends_;
   const Mapping memory_;
   std::vector<std::uint32_t> lengths_;  // of the message in each slot
   std::mutex mutex_;

@@ -132,6 +132,9 @@ class Transport {
   // Moves bytes that need moving (sockets, completion queues). Never waits. Any one thread at a
   // time.
   virtual void poll() {}
+  // Throws kRemote if something that was committed can never arrive. Its link throws too, but only
+  // when it is used again, which nobody does who waits for an answer.
+  virtual void check_sent() {}
   // Asked again and again, with polls in between, before a rank goes in peace: whether all that was
   // flushed would arrive although this transport is destroyed. What a queue pair or a socket
   // library holds is not the kernel's, and dies with us. From the first time on, peers may be told

@@ -107,6 +107,71 @@ TEST(HostFaults, an_unplugged_host_is_named_on_all_others_within_the_time_that_w
   }
 }
 
+// Both still reach host 0, so that the control plane sees nothing wrong with either.
+TEST(HostPaths, that_are_lost_between_two_hosts_are_an_error_on_all) {
+  const Hosts hosts(kShape.hosts);
+  Processes ranks(kShape.ranks(), [&](int rank, Board& board) {
+    ::setenv("CATENARY_PEER_TIMEOUT", "1", 1);
+    work_until_failure(rank, board, hosts);
+  });
+  ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
+  ranks.board().event_ns = monotonic_ns();
+  hosts.lose_path(1, 2);
+  for (const std::string& failure : ranks.join(30s)) ADD_FAILURE() << failure;
+  for (int rank = 0; rank < kShape.ranks(); ++rank) {
+    const Post& post = ranks.board().posts[rank];
+    EXPECT_EQ(post.stage, kOver) << "rank " << rank;
+    EXPECT_LT(post.numbers[0], kUnplugged_ms) << "rank " << rank << " heard late";
+    EXPECT_TRUE(contains(post.text, "rank 1") && contains(post.text, "rank 2")) << post.text;
+  }
+}
+
+// Nobody even refuses the connection.
+TEST(HostPaths, that_were_never_there_are_an_error_on_all) {
+  const Hosts hosts(kShape.hosts);
+  hosts.lose_path(1, 2);
+  Processes ranks(kShape.ranks(), [&](int rank, Board& board) {
+    ::setenv("CATENARY_PEER_TIMEOUT", "1", 1);
+    board.event_ns = monotonic_ns();
+    work_until_failure(rank, board, hosts);
+  });
+  for (const std::string& failure : ranks.join(30s)) ADD_FAILURE() << failure;
+  for (int rank = 0; rank < kShape.ranks(); ++rank) {
+    const Post& post = ranks.board().posts[rank];
+    EXPECT_EQ(post.stage, kOver) << "rank " << rank;
+    EXPECT_LT(post.numbers[0], 2 * kUnplugged_ms) << "rank " << rank << " heard late";
+    EXPECT_TRUE(contains(post.text, "rank 1") && contains(post.text, "rank 2")) << post.text;
+  }
+}
+
+// Whoever is stopped, or busy with something else, is late and not lost, and his kernel says so.
+TEST(HostFaults, a_rank_that_takes_nothing_for_long_is_not_lost) {
+  const Hosts hosts(kShape.hosts);
+  Processes ranks(kShape.ranks(), [&](int rank, Board& board) {
+    ::setenv("CATENARY_PEER_TIMEOUT", "1", 1);
+    settle_on(hosts, kShape, rank);
+    ncclComm_t comm = join(rank, kShape.ranks(), board);
+    TestStream stream;
+    std::vector<float> data(5'000'000, 1);  // more than kernels keep on the way
+    for (int i = 0; i < 2; ++i) {
+      require_success(
+          ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum, comm, stream),
+          "sum");
+      stream.finish();
+      board.posts[rank].stage = kReady;
+      if (i == 0) board.wait_for_go();
+    }
+    require(data == std::vector<float>(data.size(), 9), "the sum of sums");
+    require_success(ncclCommDestroy(comm), "ncclCommDestroy");
+  });
+  ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
+  ranks.signal(kVictim, SIGSTOP);
+  ranks.board().go = true;
+  std::this_thread::sleep_for(5s);
+  ranks.signal(kVictim, SIGCONT);
+  for (const std::string& failure : ranks.join(30s)) ADD_FAILURE() << failure;
+}
+
 TEST(HostFaults, a_link_that_comes_back_soon_harms_nothing) {
   const Hosts hosts(kShape.hosts);
   Processes ranks(kShape.ranks(), [&](int rank, Board& board) {

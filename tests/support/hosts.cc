@@ -113,4 +113,14 @@ void Hosts::set_link(int host, bool up) const {
   run(switch_, "ip link set port" + std::to_string(host + 1) + (up ? " up" : " down"));
 }
 
+// Each takes the other for a machine that the switch knows nothing of.
+void Hosts::lose_path(int one, int other) const {
+  const std::pair<int, int> ways[] = {{one, other}, {other, one}};
+  for (const auto& [from, to] : ways) {
+    run(hosts_[static_cast<std::size_t>(from)],
+        "ip neigh replace 10.77.0." + std::to_string(to + 1) +
+            " lladdr 02:00:00:00:00:01 dev eth0 nud permanent");
+  }
+}
+
 }  // namespace catenary::testing

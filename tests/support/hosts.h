@@ -29,6 +29,8 @@ class Hosts {
   void enter(int host) const;
   // Pulls the plug of a host, or puts it back.
   void set_link(int host, bool up) const;
+  // What these two send each other over IPv4 is lost from now on; to all others nothing changes.
+  void lose_path(int one, int other) const;
 
  private:
   pid_t add_namespace();

@@ -164,7 +164,7 @@ TEST(PutHub, a_put_that_fails_is_an_error_that_names_the_peer) {
       // Receivers are told of what never comes by the control plane, which is not here.
       require(std::string(stuck.what()) == "nothing moves any more", stuck.what());
     }
-    require(world.failure().find("lost the connection to rank ") == 0 &&
+    require(world.failure().find(" lost the connection to rank ") == 6 &&
                 world.failure().find("as the test asked") != std::string::npos,
             "no failure was told, but '" + world.failure() + "'");
   });

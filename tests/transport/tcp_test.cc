@@ -177,6 +177,7 @@ std::unique_ptr<SocketHub> make_sender(const SocketAddress& receiver, const Key&
   context.rank = 1;
   context.nranks = 2;
   context.key = key;
+  context.config = &kConfig;
   SocketListener own = open_listener(kConfig);
   return std::make_unique<SocketHub>(std::move(own.socket), context,
                                      std::vector<SocketPeer>{{receiver}, {own.address}});
@@ -220,6 +221,7 @@ TEST(Tcp, a_holder_of_the_key_who_comes_again_takes_its_own_place) {
   TransportContext context;
   context.nranks = 2;
   context.key = key;
+  context.config = &kConfig;
   SocketHub hub(std::move(listener.socket), context, {{address}, {address}});
   const auto recv = hub.listen({1, Channel::kCollective});
   const auto come = [&](LinkHandshake& handshake) {
@@ -300,21 +302,21 @@ TEST(Tcp, a_length_beyond_the_slot_is_the_peers_fault) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
   const UniqueFd ours(ends[0]);
-  SocketReceiver receiver({2, 64}, 5);
+  SocketReceiver receiver({2, 64}, {.rank = 4, .peer = 5});
   receiver.connected(UniqueFd(ends[1]));
   const std::uint32_t words[] = {4, 0x01020304, 65};
   say(ours, std::as_bytes(std::span(words)));
   EXPECT_EQ(receiver.try_peek().size(), 4u);
   receiver.release();
   EXPECT_EQ(failure_of({}, [&] { receiver.try_peek(); }),
-            "lost the connection to rank 5: it sent a message of 65 bytes for slots of 64");
+            "rank 4 lost the connection to rank 5: it sent a message of 65 bytes for slots of 64");
 }
 
 TEST(Tcp, a_held_message_keeps_its_length_while_the_next_headers_come) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
-  SocketSender sender({8, 64}, 0);
-  SocketReceiver receiver({2, 64}, 1);
+  SocketSender sender({8, 64}, {.rank = 1, .peer = 0});
+  SocketReceiver receiver({2, 64}, {.rank = 0, .peer = 1});
   sender.connected(UniqueFd(ends[0]));
   receiver.connected(UniqueFd(ends[1]));
   for (std::size_t i = 1; i <= 8; ++i) {
@@ -342,7 +344,7 @@ TEST(Tcp, frames_may_come_in_pieces_of_any_length) {
     int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
     const UniqueFd ours(ends[0]);
-    SocketReceiver receiver({2, 1024}, 1);
+    SocketReceiver receiver({2, 1024}, {.rank = 0, .peer = 1});
     receiver.connected(UniqueFd(ends[1]));
     std::size_t said = 0;
     for (std::size_t i = 0; i < lengths.size(); ++i) {

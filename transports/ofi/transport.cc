@@ -38,6 +38,9 @@ class OfiTransport final : public Transport {
   void poll() override {
     if (hub_) hub_->poll();
   }
+  void check_sent() override {
+    if (hub_) hub_->check_sent();
+  }
   bool try_drain() override { return !hub_ || hub_->try_drain(); }
 
  private:

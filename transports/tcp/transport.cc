@@ -37,6 +37,9 @@ class TcpTransport final : public Transport {
   void poll() override {
     if (hub_) hub_->poll();
   }
+  void check_sent() override {
+    if (hub_) hub_->check_sent();
+  }
 
  private:
   void open() {
