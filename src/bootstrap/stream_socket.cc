@@ -2,7 +2,9 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
+#include <array>
 #include <cerrno>
 #include <string>
 
@@ -72,6 +74,21 @@ Transfer try_send(int fd, ByteView bytes) noexcept {
   ssize_t result = 0;
   do {
     result = ::send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  } while (result < 0 && errno == EINTR);
+  return transferred(result, false);
+}
+
+Transfer try_send(int fd, ByteView first, ByteView second) noexcept {
+  const auto piece = [](ByteView bytes) {
+    return iovec{const_cast<std::byte*>(bytes.data()), bytes.size()};  // which only reads change
+  };
+  std::array<iovec, 2> pieces = {piece(first), piece(second)};
+  msghdr message = {};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  ssize_t result = 0;
+  do {
+    result = ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   } while (result < 0 && errno == EINTR);
   return transferred(result, false);
 }

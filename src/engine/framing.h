@@ -16,6 +16,10 @@ namespace catenary {
 // A message that is shorter is never a loan, so its length tells a loan from a message.
 inline constexpr std::size_t kLeastLoan = 1024;
 
+// From so many bytes on a message may go straight from the memory of who sends it, where that
+// spares a copy.
+inline constexpr std::size_t kLeastFromMemory = 4096;
+
 // The bytes that a message brings. Null: it does not bring as many as it should.
 struct Payload {
   const std::byte* data = nullptr;

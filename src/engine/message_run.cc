@@ -31,6 +31,10 @@ bool MessageRun::send_slice(std::size_t bytes) {
   const ByteSpan slot = spec_.send->try_acquire(skip + payload);
   if (slot.empty()) return false;
   if (!opened_) std::memcpy(slot.data(), &spec_.descriptor, sizeof spec_.descriptor);
+  if (!loan && bytes >= kLeastFromMemory && spec_.send->spares_copy()) {
+    spec_.send->commit_from(skip, {data, bytes});
+    return true;
+  }
   if (loan) {
     std::memcpy(slot.data() + skip, &*loan, sizeof *loan);
   } else if (bytes > 0) {

@@ -135,21 +135,26 @@ bool ScheduleRun::do_slice(const PlannedStep& step, const Slice& slice, bool fir
     passed_on = acquire(step, opens_send, lent ? sizeof(Loan) : slice.bytes);
     if (passed_on == nullptr) return false;
   }
-  const bool is_lent_copy = lent && lent->is_copy;
-  const bool sends_first = sends && !receives && step.dst && !scaled_ && !is_lent_copy;
   const bool is_input = step.src.buffer == Buffer::kInput;
   const std::byte* own = source(step.src, slice);
-  std::byte* sent_copy = lent ? nullptr : passed_on;
+  std::byte* kept = target(step.dst, slice);
+  const std::byte* whole = nullptr;  // where all that is sent lies, if it need not go to the slot
+  if (sends && !lent && may_send_from_memory(step, slice)) {
+    const std::byte* as_it_is = received != nullptr ? received : own;
+    whole = computes(received, own, is_input) ? kept : borrowed_ ? nullptr : as_it_is;
+  }
+  const bool is_lent_copy = lent && lent->is_copy;
+  const bool sends_first =
+      sends && !receives && (step.dst || whole != nullptr) && !scaled_ && !is_lent_copy;
+  std::byte* sent_copy = lent || whole != nullptr ? nullptr : passed_on;
   if (sends_first) {  // so that the peer need not wait until we have our own copy
     if (slice.bytes > 0) apply(step, nullptr, own, is_input, nullptr, sent_copy, slice.bytes);
-    send(step, opens_send, lent, passed_on, slice.bytes);
+    send(step, opens_send, lent, passed_on, whole, slice.bytes);
     sent_copy = nullptr;
   }
-  if (slice.bytes > 0) {
-    apply(step, received, own, is_input, target(step.dst, slice), sent_copy, slice.bytes);
-  }
+  if (slice.bytes > 0) apply(step, received, own, is_input, kept, sent_copy, slice.bytes);
   if (borrowed_) check_still_lent(*step.recv, step.recv_from);
-  if (sends && !sends_first) send(step, opens_send, lent, passed_on, slice.bytes);
+  if (sends && !sends_first) send(step, opens_send, lent, passed_on, whole, slice.bytes);
   if (receives) step.recv->release();
   return true;
 }
@@ -182,8 +187,9 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, boo
   std::byte* passed_on =
       sends ? acquire(step, opens_send, lent ? sizeof(Loan) : slice.bytes) : nullptr;
   if (sends && passed_on == nullptr) return false;
+  std::byte* kept = target(step.dst, slice);
+  const bool from_memory = kept != nullptr && sends && !lent && may_send_from_memory(step, slice);
   if (slice.bytes > 0) {
-    std::byte* kept = target(step.dst, slice);
     std::byte* out = kept != nullptr ? kept : passed_on;
     const std::size_t count = elements_in(slice.bytes);
     if (scaled_ && sources[0].own.buffer == Buffer::kInput) {
@@ -195,14 +201,16 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, boo
     const auto fold = past_caches ? spec_.kernels->fold_streaming : spec_.kernels->fold;
     fold(out, operands, step.fold_count, count);
     if (step.dst.buffer == Buffer::kOutput) finish_average(kept, slice.bytes);
-    if (!lent) copy_unless_same(passed_on, out, slice.bytes);
+    if (!lent && !from_memory) copy_unless_same(passed_on, out, slice.bytes);
   }
   if (borrowed_) {
     for (int i = 0; i < step.fold_count; ++i) {
       if (is_sent(sources[i])) check_still_lent(*sources[i].recv, sources[i].recv_from);
     }
   }
-  if (sends) send(step, opens_send, lent, passed_on, slice.bytes);
+  if (sends) {
+    send(step, opens_send, lent, passed_on, from_memory ? kept : nullptr, slice.bytes);
+  }
   for (int i = 0; i < step.fold_count; ++i) {
     if (is_sent(sources[i])) sources[i].recv->release();
   }
@@ -225,9 +233,17 @@ std::optional<ScheduleRun::Lent> ScheduleRun::try_lend(const PlannedStep& step,
   return std::nullopt;
 }
 
-// What acquire() has opened.
+bool ScheduleRun::may_send_from_memory(const PlannedStep& step, const Slice& slice) {
+  return slice.bytes >= kLeastFromMemory && step.send->spares_copy();
+}
+
+// What acquire() has opened. The bytes lie in the slot, unless they are lent or lie in `memory`.
 void ScheduleRun::send(const PlannedStep& step, bool opening, const std::optional<Lent>& lent,
-                       std::byte* slot, std::size_t bytes) {
+                       std::byte* slot, const std::byte* memory, std::size_t bytes) {
+  if (memory != nullptr) {
+    step.send->commit_from(opening ? opening_bytes(bytes) : 0, {memory, bytes});
+    return;
+  }
   if (lent) std::memcpy(slot, &lent->loan, sizeof lent->loan);
   const std::size_t sent = lent ? sizeof lent->loan : bytes;
   step.send->commit((opening ? opening_bytes(sent) : 0) + sent);
@@ -313,8 +329,7 @@ inline void ScheduleRun::apply(const PlannedStep& step, const std::byte* receive
                                const std::byte* own, bool own_is_input, std::byte* kept,
                                std::byte* passed_on, std::size_t bytes) {
   const bool scale_own = scaled_ && own_is_input && own != nullptr;
-  const bool computes = scale_own || (received != nullptr && own != nullptr);
-  if (!computes) {
+  if (!computes(received, own, own_is_input)) {
     const std::byte* from = received != nullptr ? received : own;
     if (kept != nullptr && kept != from && spec_.past_caches && step.for_good) {
       return kernels::copy_streaming(kept, from, bytes);

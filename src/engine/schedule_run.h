@@ -104,8 +104,9 @@ class ScheduleRun {
     bool is_copy;
   };
   std::optional<Lent> try_lend(const PlannedStep& step, const Slice& slice);
+  static bool may_send_from_memory(const PlannedStep& step, const Slice& slice);
   void send(const PlannedStep& step, bool opening, const std::optional<Lent>& lent, std::byte* slot,
-            std::size_t bytes);
+            const std::byte* memory, std::size_t bytes);
   void check_still_lent(const RecvLink& link, int peer) const;
   ByteView peek(const PlannedStep& step, RecvLink& link, int peer, bool opening, std::size_t bytes);
   std::byte* acquire(const PlannedStep& step, bool opening, std::size_t bytes);
@@ -114,6 +115,10 @@ class ScheduleRun {
   // Where a slice of a chunk lies; null for no chunk.
   const std::byte* source(const Chunk& chunk, const Slice& slice) const;
   std::byte* target(const Chunk& chunk, const Slice& slice) const;
+  // Whether the result of operands, which may be null, is another than one of them.
+  bool computes(const std::byte* received, const std::byte* own, bool own_is_input) const {
+    return own != nullptr && ((scaled_ && own_is_input) || received != nullptr);
+  }
   void combine(const PlannedStep& step, std::byte* out, const std::byte* received,
                const std::byte* own, bool scale_own, std::size_t count);
   void apply(const PlannedStep& step, const std::byte* received, const std::byte* own,

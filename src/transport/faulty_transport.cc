@@ -65,6 +65,12 @@ class FaultySendLink final : public SendLink {
     acquired_ = false;
     misfortune_.count_message();
   }
+  void commit_from(std::size_t skip, ByteView data) override {
+    inside_->commit_from(skip, data);
+    acquired_ = false;
+    misfortune_.count_message();
+  }
+  bool spares_copy() const noexcept override { return inside_->spares_copy(); }
   bool try_flush() override { return !misfortune_.delays() && inside_->try_flush(); }
   std::optional<Loan> try_lend(ByteView memory) override { return inside_->try_lend(memory); }
   void withdraw() noexcept override { inside_->withdraw(); }

@@ -48,6 +48,8 @@ class SocketSendLink final : public SendLink {
   explicit SocketSendLink(std::shared_ptr<SocketSender> sender) : sender_(std::move(sender)) {}
   ByteSpan try_acquire(std::size_t bytes) override { return sender_->try_acquire(bytes); }
   void commit(std::size_t bytes) override { sender_->commit(bytes); }
+  void commit_from(std::size_t skip, ByteView data) override { sender_->commit_from(skip, data); }
+  bool spares_copy() const noexcept override { return true; }
   bool try_flush() override { return sender_->try_flush(); }
 
  private:

@@ -46,10 +46,30 @@ ByteSpan SocketSender::try_acquire(std::size_t bytes) {
 void SocketSender::commit(std::size_t bytes) {
   CATENARY_ASSERT(bytes != 0 && bytes <= shape_.slot_bytes);
   const std::lock_guard lock(mutex_);
-  const auto header = static_cast<std::uint32_t>(bytes);
-  std::memcpy(frame(committed_), &header, sizeof header);
+  begin_frame(bytes);
   ++committed_;
   send_staged();
+}
+
+void SocketSender::commit_from(std::size_t skip, ByteView data) {
+  CATENARY_ASSERT(!data.empty() && skip + data.size() <= shape_.slot_bytes);
+  const std::lock_guard lock(mutex_);
+  begin_frame(skip + data.size());
+  std::byte* const begin = frame(committed_);
+  const std::size_t before = kHeaderBytes + skip;
+  ++committed_;
+  if (socket_ && failure_.empty() && sent_ + 1 == committed_) {
+    note(try_send(socket_.get(), ByteView(begin, before), data), before + data.size());
+    if (sent_ == committed_) return;
+  }
+  // The rest waits in the slot, for the socket to take more.
+  const std::size_t gone = sent_ + 1 == committed_ ? std::max(sent_bytes_, before) - before : 0;
+  std::memcpy(begin + before + gone, data.data() + gone, data.size() - gone);
+}
+
+void SocketSender::begin_frame(std::size_t bytes) {
+  const auto header = static_cast<std::uint32_t>(bytes);
+  std::memcpy(frame(committed_), &header, sizeof header);
 }
 
 void SocketSender::connected(UniqueFd socket) {
@@ -90,17 +110,22 @@ void SocketSender::send_staged() {
     std::uint32_t bytes = 0;
     std::memcpy(&bytes, begin, sizeof bytes);
     const ByteView whole(begin, kHeaderBytes + bytes);
-    const Transfer transfer = try_send(socket_.get(), whole.subspan(sent_bytes_));
-    if (transfer.state == Transfer::State::kNotYet) return;
-    if (transfer.state != Transfer::State::kMoved) {
-      failure_ = errno_text(transfer.error_number);
-      return;
-    }
-    sent_bytes_ += transfer.bytes;
-    if (sent_bytes_ < whole.size()) continue;
-    sent_bytes_ = 0;
-    ++sent_;
+    if (!note(try_send(socket_.get(), whole.subspan(sent_bytes_)), whole.size())) return;
   }
+}
+
+// What has become of the first frame that is not sent. False: no more can be sent now.
+bool SocketSender::note(const Transfer& transfer, std::size_t frame_bytes) {
+  if (transfer.state == Transfer::State::kNotYet) return false;
+  if (transfer.state != Transfer::State::kMoved) {
+    failure_ = errno_text(transfer.error_number);
+    return false;
+  }
+  sent_bytes_ += transfer.bytes;
+  if (sent_bytes_ < frame_bytes) return true;
+  sent_bytes_ = 0;
+  ++sent_;
+  return true;
 }
 
 SocketReceiver::SocketReceiver(const SlotRingShape& shape, const LinkEnds& ends)

@@ -21,6 +21,7 @@
 #include "src/base/slot_ring.h"
 #include "src/base/types.h"
 #include "src/base/unique_fd.h"
+#include "src/bootstrap/stream_socket.h"
 
 namespace catenary {
 
@@ -36,6 +37,8 @@ class SocketSender {
 
   ByteSpan try_acquire(std::size_t bytes);
   void commit(std::size_t bytes);
+  // What the kernel takes at once goes there straight from the caller's memory.
+  void commit_from(std::size_t skip, ByteView data);
   // Whether the kernel has all that was committed.
   bool try_flush();
 
@@ -49,7 +52,9 @@ class SocketSender {
  private:
   std::byte* frame(std::uint64_t message) const;
   void throw_if_failed() const;
+  void begin_frame(std::size_t bytes);
   void send_staged();
+  bool note(const Transfer& transfer, std::size_t frame_bytes);
 
   const SlotRingShape shape_;
   const LinkEnds ends_;

@@ -41,7 +41,12 @@ class TracedTransport::CountingSendLink final : public SendLink {
     inside_->commit(bytes);
     counters_.count_message(bytes);
   }
+  void commit_from(std::size_t skip, ByteView data) override {
+    inside_->commit_from(skip, data);
+    counters_.count_message(skip + data.size());
+  }
   bool try_flush() override { return inside_->try_flush(); }
+  bool spares_copy() const noexcept override { return inside_->spares_copy(); }
   std::optional<Loan> try_lend(ByteView memory) override { return inside_->try_lend(memory); }
   void withdraw() noexcept override { inside_->withdraw(); }
 

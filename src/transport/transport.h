@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -38,6 +39,14 @@ class SendLink {
   virtual ByteSpan try_acquire(std::size_t bytes) = 0;
   // Publishes the first `bytes` of the span, 0 < bytes <= what was acquired, and rings the peer.
   virtual void commit(std::size_t bytes) = 0;
+  // Publishes the first `skip` bytes of the span and then `data`, which lies in the caller's memory
+  // and may change afterwards. Together they are what was acquired. Where spares_copy(), of data
+  // that is long, that costs less than to write it into the span.
+  virtual void commit_from(std::size_t skip, ByteView data) {
+    std::memcpy(try_acquire(skip + data.size()).data() + skip, data.data(), data.size());
+    commit(skip + data.size());
+  }
+  virtual bool spares_copy() const noexcept { return false; }
   // A short message will follow soon: a hint, from any thread.
   virtual void prepare() const noexcept {}
   // Whether all that was committed will arrive without us: it lies in the peer's memory, or the

@@ -133,6 +133,36 @@ TEST_P(Conformance, a_commit_may_be_shorter_than_what_was_acquired) {
   });
 }
 
+TEST_P(Conformance, data_may_lie_elsewhere_and_change_once_it_is_committed) {
+  const std::vector<std::size_t> sizes = edge_sizes(GetParam().slot_bytes);
+  const std::uint64_t messages = 2 * GetParam().slots * sizes.size();
+  run_ranks(GetParam(), 2, [&](Rank& self) {
+    if (self.rank == 0) {
+      const auto link = self.connect(1);
+      std::vector<std::byte> elsewhere(GetParam().slot_bytes);
+      for (std::uint64_t i = 0; i < messages; ++i) {
+        const std::size_t bytes = sizes[i % sizes.size()];
+        const std::size_t skip = i % 3 * (bytes - 1) / 2;  // nothing, a half, all but one
+        ByteSpan span;
+        self.wait_until([&] { return !(span = link->try_acquire(bytes)).empty(); });
+        fill(ByteSpan(elsewhere).first(bytes), i);
+        std::copy_n(elsewhere.begin(), skip, span.begin());
+        link->commit_from(skip, ByteView(elsewhere).subspan(skip, bytes - skip));
+        std::fill(elsewhere.begin(), elsewhere.end(), std::byte{0xee});
+        if (i % 5 == 0) self.send(*link, bytes, i);
+      }
+      self.wait_until([&] { return link->try_flush(); });
+    } else {
+      const auto link = self.listen(0);
+      for (std::uint64_t i = 0; i < messages; ++i) {
+        self.receive(*link, sizes[i % sizes.size()], i);
+        if (i % 5 == 0) self.receive(*link, sizes[i % sizes.size()], i);
+      }
+    }
+    self.barrier();
+  });
+}
+
 // As a rank looks for what a peer sent to it although it expects nothing.
 TEST_P(Conformance, what_was_flushed_has_come_although_nobody_listens) {
   run_ranks(GetParam(), 3, [&](Rank& self) {

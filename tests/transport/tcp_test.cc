@@ -329,6 +329,42 @@ TEST(Tcp, a_held_message_keeps_its_length_while_the_next_headers_come) {
   }
 }
 
+// Of what lies in the caller's memory the kernel takes all, a piece, or nothing.
+TEST(Tcp, frames_from_elsewhere_may_be_taken_in_pieces) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+  constexpr int kLittle = 20'000;
+  ASSERT_EQ(::setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &kLittle, sizeof kLittle), 0);
+  constexpr std::size_t kSlotBytes = 16384;
+  SocketSender sender({4, kSlotBytes}, {.rank = 1, .peer = 0});
+  SocketReceiver receiver({4, kSlotBytes}, {.rank = 0, .peer = 1});
+  sender.connected(UniqueFd(ends[0]));
+  receiver.connected(UniqueFd(ends[1]));
+  const auto length = [](std::uint64_t i) { return 1 + i * 7919 % kSlotBytes; };
+  std::uint64_t given = 0;
+  std::vector<std::byte> elsewhere(kSlotBytes);
+  for (std::uint64_t taken = 0; taken < 500;) {
+    for (std::uint64_t i = 0; i < 1 + taken % 7; ++i) {
+      const std::size_t bytes = length(given);
+      const std::size_t skip = given % 4 == 0 ? 0 : given * 31 % bytes;
+      const ByteSpan span = sender.try_acquire(bytes);
+      if (span.empty()) break;
+      fill(ByteSpan(elsewhere).first(bytes), given);
+      std::copy_n(elsewhere.begin(), skip, span.begin());
+      sender.commit_from(skip, ByteView(elsewhere).subspan(skip, bytes - skip));
+      std::fill(elsewhere.begin(), elsewhere.end(), std::byte{0xee});
+      ++given;
+    }
+    sender.pump();
+    for (std::uint64_t i = 0; i < 1 + taken % 5 && taken < given; ++i, ++taken) {
+      const ByteView view = receiver.try_peek();
+      if (view.empty()) break;
+      ASSERT_NO_THROW(check(view, length(taken), taken));
+      receiver.release();
+    }
+  }
+}
+
 // Whatever the network makes of them: in the midst of headers, many in one, with slots full or not.
 TEST(Tcp, frames_may_come_in_pieces_of_any_length) {
   const std::vector<std::uint32_t> lengths = {1, 3, 600, 4, 1024, 511, 512, 513, 2, 60, 1, 1000};
