@@ -58,13 +58,15 @@ void SocketSender::commit_from(std::size_t skip, ByteView data) {
   std::byte* const begin = frame(committed_);
   const std::size_t before = kHeaderBytes + skip;
   ++committed_;
-  if (socket_ && failure_.empty() && sent_ + 1 == committed_) {
+  const bool is_first = sent_ + 1 == committed_;
+  if (is_first && socket_ && failure_.empty()) {
     note(try_send(socket_.get(), ByteView(begin, before), data), before + data.size());
     if (sent_ == committed_) return;
   }
   // The rest waits in the slot, for the socket to take more.
-  const std::size_t gone = sent_ + 1 == committed_ ? std::max(sent_bytes_, before) - before : 0;
+  const std::size_t gone = is_first ? std::max(sent_bytes_, before) - before : 0;
   std::memcpy(begin + before + gone, data.data() + gone, data.size() - gone);
+  if (!is_first) send_staged();
 }
 
 void SocketSender::begin_frame(std::size_t bytes) {

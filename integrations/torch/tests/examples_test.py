@@ -17,10 +17,18 @@ import time
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples"
 
 
+def run(command):
+    return subprocess.run(command, cwd=EXAMPLES, capture_output=True, text=True, timeout=120)
+
+
 def losses(name, *options, steps=21):
     """{step: loss} that the example printed."""
-    done = subprocess.run([sys.executable, "-W", "ignore", f"{name}.py", "--steps", str(steps), *options],
-                          cwd=EXAMPLES, capture_output=True, text=True, timeout=120)
+    command = [sys.executable, "-W", "ignore", f"{name}.py", "--steps", str(steps), *options]
+    done = run(command)
+    if done.returncode and "gloo" in options and "terminate called without an active exception" in done.stderr:
+        # Seen in 2 of some 90 runs on gloo, at their end. Here it is what we compare with.
+        print(f"{name} on gloo aborted, and is tried again", flush=True)
+        done = run(command)
     if done.returncode:
         raise AssertionError(f"{name} {options}: exit code {done.returncode}: {done.stderr[-2000:]}")
     found = {int(step): float(loss) for step, loss in re.findall(r"^step +(\d+)  loss (\S+)", done.stdout, re.M)}
