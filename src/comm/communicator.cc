@@ -407,9 +407,13 @@ void Communicator::look_for_suspicion(const GroupRun::Waiting& waiting) {
   stall_watch_->tell(waiting, moves_);
 }
 
-bool Communicator::poll_transports() {
-  for (Transport* transport : polled_) transport->poll();
-  return !polled_.empty();
+RunOwner::Polled Communicator::poll_transports() {
+  Polled polled = Polled::kNone;
+  for (Transport* transport : polled_) {
+    const bool moved = transport->poll();
+    polled = moved || polled == Polled::kMoved ? Polled::kMoved : Polled::kStill;
+  }
+  return polled;
 }
 
 bool Communicator::run_failed(const std::exception& error) noexcept {

@@ -107,7 +107,7 @@ class Communicator final : public RunOwner {
   // RunOwner.
   void check_peers(const GroupRun& run) override;
   void begins(const Descriptor& descriptor) noexcept override { ledger_.begin(descriptor); }
-  bool poll_transports() override;
+  Polled poll_transports() override;
   std::span<Doorbell* const> doorbells() override;
   bool run_failed(const std::exception& error) noexcept override;
   void run_over(GroupRun& run) noexcept override;

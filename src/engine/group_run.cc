@@ -19,7 +19,12 @@ void GroupRun::add(const RunSpec& lane, const void* input, void* output, Turn& t
 Task::Progress GroupRun::poll() {
   if (!owner_->may_go_on()) return Progress::kNone;
   Progress progress = poll_runs();
-  if (progress == Progress::kNone && owner_->poll_transports()) progress = poll_runs();
+  if (progress == Progress::kNone) {
+    const RunOwner::Polled polled = owner_->poll_transports();
+    if (polled != RunOwner::Polled::kNone) progress = poll_runs();
+    if (progress == Progress::kNone && polled == RunOwner::Polled::kMoved)
+      progress = Progress::kSome;
+  }
   ++polls_;
   owner_->polled(progress != Progress::kNone);
   return progress;

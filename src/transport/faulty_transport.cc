@@ -129,7 +129,7 @@ class FaultyTransport final : public Transport {
   }
   bool has_come(const LinkSpec& spec) override { return inside_->has_come(spec); }
   Doorbell* doorbell() override { return nullptr; }
-  void poll() override { inside_->poll(); }
+  bool poll() override { return inside_->poll(); }
   void check_sent() override { inside_->check_sent(); }
   bool try_drain() override { return inside_->try_drain(); }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "src/base/error.h"
 #include "src/base/fence.h"
@@ -166,9 +167,10 @@ bool PutHub::has_come(const LinkSpec& spec) {
   return incoming != incoming_.end() && incoming->second.memory != nullptr;
 }
 
-void PutHub::poll() {
+bool PutHub::poll() {
   const std::lock_guard lock(mutex_);
   if (failure_.empty()) move();
+  return std::exchange(was_told_anything_, false);
 }
 
 void PutHub::check_sent() {
@@ -194,6 +196,7 @@ PutHub::Incoming& PutHub::incoming_of(std::uint32_t link) {
 }
 
 void PutHub::put_done(std::uint64_t cookie) {
+  was_told_anything_ = true;
   if (cookie & kIsCredit) return;
   const auto outgoing = outgoing_.find(static_cast<std::uint32_t>(cookie) >> kSlotBits);
   if (outgoing == outgoing_.end()) return;
@@ -231,6 +234,7 @@ void PutHub::port_failed(const std::string& why) {
 }
 
 void PutHub::was_told(std::uint32_t told) {
+  was_told_anything_ = true;
   // What was put is read after what was told of it.
   acquire_fence();
   const std::uint32_t link = (told & ~kIsCredit) >> kSlotBits;
@@ -277,6 +281,7 @@ void PutHub::take_credit(Outgoing& outgoing, std::uint32_t slots) {
 }
 
 void PutHub::control_came(const ControlMessage& message) {
+  was_told_anything_ = true;
   const auto words = open_control(context_.key, message, context_.rank, context_.nranks);
   if (!words) {
     log_info(Subsystem::kNet, -1, "A message of a stranger was dropped");

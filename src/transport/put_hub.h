@@ -45,7 +45,8 @@ class PutHub final : private PortListener {
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec);
   // Whether the sender has asked for its ring.
   bool has_come(const LinkSpec& spec);
-  void poll();
+  // Whether anything was told since the last time.
+  bool poll();
   // Throws kRemote if a message was lost, or can never be put.
   void check_sent();
   // Tells the peers that this rank goes, from the first call on. True once they have all that was
@@ -96,6 +97,7 @@ class PutHub final : private PortListener {
   std::map<std::uint32_t, Incoming> incoming_;
   std::deque<std::pair<int, ControlMessage>> controls_;  // not yet taken by the port
   bool must_push_ = false;                               // something was not taken
+  bool was_told_anything_ = false;                       // by the port, since the last poll()
   bool is_leaving_ = false;
   std::string failure_;  // of the port
 };

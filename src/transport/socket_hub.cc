@@ -135,11 +135,16 @@ bool SocketHub::has_come(const LinkSpec& spec) {
   return incoming != incoming_.end() && incoming->second.has_come;
 }
 
-void SocketHub::poll() {
+bool SocketHub::poll() {
   const std::lock_guard lock(mutex_);
-  for (auto& [index, outgoing] : outgoing_) serve(outgoing);
+  bool moved = false;
+  for (auto& [index, outgoing] : outgoing_) {
+    if (outgoing.is_dialing) serve(outgoing);
+    moved = outgoing.sender->pump() || moved;
+  }
   // Who is not awaited can stand in the queue of the kernel.
   if (awaited_ > 0 || !guests_.empty()) serve_guests();
+  return moved;
 }
 
 void SocketHub::check_sent() {
@@ -164,7 +169,6 @@ std::string SocketHub::dial(Outgoing& outgoing) const {
 }
 
 void SocketHub::serve(Outgoing& outgoing) const {
-  if (!outgoing.is_dialing) return outgoing.sender->pump();
   if (!outgoing.handshake) {
     if (!outgoing.pause.passed()) return;
     const std::string failure = dial(outgoing);
@@ -178,8 +182,7 @@ void SocketHub::serve(Outgoing& outgoing) const {
   if (state == LinkHandshake::State::kDone) {
     outgoing.is_dialing = false;
     if (peers_[outgoing.introduction.to].is_on_this_machine) stay_close(outgoing.socket.get());
-    outgoing.sender->connected(std::move(outgoing.socket));
-    return outgoing.sender->pump();
+    return outgoing.sender->connected(std::move(outgoing.socket));
   }
   if (!outgoing.patience) outgoing.patience = Deadline::after_ms(kRefusalPatienceMs);
   if (!handshake.was_cut() || outgoing.patience->passed()) {

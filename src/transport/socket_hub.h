@@ -56,7 +56,8 @@ class SocketHub {
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec);
   // Whether the sender's connection is here and proven.
   bool has_come(const LinkSpec& spec);
-  void poll();
+  // Whether bytes were sent since the last time.
+  bool poll();
   // Throws kRemote if a connection has failed that was still to carry something.
   void check_sent();
 

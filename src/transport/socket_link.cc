@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "src/base/error.h"
 #include "src/bootstrap/stream_socket.h"
@@ -91,9 +92,10 @@ bool SocketSender::try_flush() {
   return committed_ == sent_;
 }
 
-void SocketSender::pump() {
+bool SocketSender::pump() {
   const std::lock_guard lock(mutex_);
   send_staged();
+  return std::exchange(has_moved_, false);
 }
 
 void SocketSender::check_sent() {
@@ -123,6 +125,7 @@ bool SocketSender::note(const Transfer& transfer, std::size_t frame_bytes) {
     failure_ = errno_text(transfer.error_number);
     return false;
   }
+  has_moved_ = true;
   sent_bytes_ += transfer.bytes;
   if (sent_bytes_ < frame_bytes) return true;
   sent_bytes_ = 0;

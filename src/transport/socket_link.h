@@ -44,8 +44,8 @@ class SocketSender {
 
   void connected(UniqueFd socket);
   void failed(const std::string& why);
-  // Sends what the socket takes.
-  void pump();
+  // Sends what the socket takes. Whether it has taken anything since the last time.
+  bool pump();
   // Throws kRemote if the connection has failed before all that was committed was sent.
   void check_sent();
 
@@ -67,6 +67,7 @@ class SocketSender {
   std::uint64_t sent_ = 0;       // messages, counted from the first
   std::uint64_t committed_ = 0;  // messages
   std::size_t sent_bytes_ = 0;   // of the frame that is on its way
+  bool has_moved_ = false;       // since the last pump()
 };
 
 class SocketReceiver {

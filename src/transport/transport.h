@@ -139,8 +139,9 @@ class Transport {
   // links must be polled.
   virtual Doorbell* doorbell() = 0;
   // Moves bytes that need moving (sockets, completion queues). Never waits. Any one thread at a
-  // time.
-  virtual void poll() {}
+  // time. Whether any have moved since the last time, by this or by what links did: then it is
+  // worth looking again at once, although no message may have come or gone.
+  virtual bool poll() { return false; }
   // Throws kRemote if something that was committed can never arrive. Its link throws too, but only
   // when it is used again, which nobody does who waits for an answer.
   virtual void check_sent() {}

@@ -60,11 +60,12 @@ struct FakeRecv final : RecvLink {
 struct FakeOwner final : RunOwner {
   bool may_go_on_in_trouble() override { return true; }
   void check_peers(const GroupRun&) override {}
-  bool poll_transports() override { return false; }
+  Polled poll_transports() override { return polled; }
   std::span<Doorbell* const> doorbells() override { return {}; }
   void begins(const Descriptor&) noexcept override {}
   bool run_failed(const std::exception&) noexcept override { return true; }
   void run_over(GroupRun&) noexcept override {}
+  Polled polled = Polled::kNone;
 };
 
 }  // namespace catenary

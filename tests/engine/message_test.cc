@@ -78,6 +78,17 @@ TEST_F(Messages, are_sent_with_an_opening) {
   EXPECT_EQ(std::memcmp(send.slot.data() + kPaddedDescriptorBytes, given.data(), kCount), 0);
 }
 
+// Who sleeps meanwhile would let the rest of a long message wait.
+TEST_F(Messages, get_on_while_transports_move_bytes_of_them) {
+  add_recv();
+  owner.polled = RunOwner::Polled::kStill;
+  EXPECT_EQ(group.poll(), Progress::kNone);
+  owner.polled = RunOwner::Polled::kMoved;
+  EXPECT_EQ(group.poll(), Progress::kSome);
+  let_come(opening(), given.data(), kCount);
+  EXPECT_EQ(group.poll(), Progress::kDone);
+}
+
 TEST_F(Messages, are_received) {
   add_recv();
   EXPECT_EQ(group.poll(), Progress::kNone);
