@@ -5,7 +5,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 
 #include "src/base/error.h"
@@ -90,11 +89,11 @@ UnsharedFd accept_next(int listener) {
 
 void notice_lost_peers(int fd, std::int64_t patience_s) noexcept {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(patience_s) * 1000);
-  notice_lost_sender(fd, patience_s);
+  notice_lost_ways(fd, patience_s);
+  notice_lost_bytes(fd, patience_s);
 }
 
-void notice_lost_sender(int fd, std::int64_t patience_s) noexcept {
+void notice_lost_ways(int fd, std::int64_t patience_s) noexcept {
   const int seconds = static_cast<int>(patience_s);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
@@ -102,10 +101,8 @@ void notice_lost_sender(int fd, std::int64_t patience_s) noexcept {
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, std::min(seconds, kMostProbes));
 }
 
-// The kernel asks again after one second, two more, four more.
-void notice_no_answer(int fd, std::int64_t patience_s) noexcept {
-  const int again = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(patience_s))) - 1;
-  set_option(fd, IPPROTO_TCP, TCP_SYNCNT, std::max(1, again));
+void notice_lost_bytes(int fd, std::int64_t patience_s) noexcept {
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(patience_s) * 1000);
 }
 
 }  // namespace catenary

@@ -29,12 +29,10 @@ UnsharedFd accept_next(int listener);
 // its own option.
 void notice_lost_peers(int fd, std::int64_t patience_s) noexcept;
 
-// The same for the end of a connection that only receives: the other end may have bytes on the way
-// for as long as we read none.
-void notice_lost_sender(int fd, std::int64_t patience_s) noexcept;
-
-// Before connecting: when nobody answers at all, not even to refuse, that is told after
-// `patience_s` and before twice that and a second.
-void notice_no_answer(int fd, std::int64_t patience_s) noexcept;
+// The same where bytes may lie unread at either end for as long as who reads is late: only what
+// happens while none are on the way counts.
+void notice_lost_ways(int fd, std::int64_t patience_s) noexcept;
+// And for a while also those on the way, which are few and are taken by the kernel; 0: no longer.
+void notice_lost_bytes(int fd, std::int64_t patience_s) noexcept;
 
 }  // namespace catenary

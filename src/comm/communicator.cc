@@ -431,7 +431,8 @@ bool Communicator::run_failed(const std::exception& error) noexcept {
 // What ranks disagree about may be over for us, and show only when the next collective reads what
 // was left of it on a link.
 Error Communicator::first_of(const std::exception& error) const {
-  if (const auto* shown = dynamic_cast<const Disagreement*>(&error)) {
+  const auto* shown = dynamic_cast<const Disagreement*>(&error);
+  if (shown != nullptr && !shown->is_about_ours) {
     if (const auto proof = ledger_.judge(shown->peer, shown->theirs)) return *proof;
   }
   const auto* known = dynamic_cast<const Error*>(&error);

@@ -55,15 +55,19 @@ std::string describe(const Descriptor& descriptor);
 // What users read when a peer's operation is not what this rank runs.
 Error disagreement(int rank, const Descriptor& mine, int peer, const Descriptor& theirs);
 
-// The same as it is thrown where a message shows it. Ours may not be the one of theirs' number: who
-// remembers that one can name it.
+// The same as it is thrown where a message shows it. If ours is of another number than theirs, who
+// remembers ours of that number can say more.
 class Disagreement final : public Error {
  public:
   Disagreement(int rank, const Descriptor& mine, int sender, const Descriptor& sent)
-      : Error(disagreement(rank, mine, sender, sent)), peer(sender), theirs(sent) {}
+      : Error(disagreement(rank, mine, sender, sent)),
+        peer(sender),
+        theirs(sent),
+        is_about_ours(mine.sequence == sent.sequence) {}
 
   const int peer;
   const Descriptor theirs;
+  const bool is_about_ours;
 };
 
 // Where data starts in a message of `bytes` that opens with a descriptor: right after it while

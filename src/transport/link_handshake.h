@@ -37,6 +37,8 @@ class LinkHandshake {
   // `fd`: a non-blocking stream socket; it need not be connected yet.
   State advance(int fd);
 
+  // Whether the socket has taken anything: then it is connected.
+  bool has_spoken() const { return sent_ > 0; }
   // Whether the other side has introduced itself, with a seal. Always so for who connects.
   bool is_introduced() const { return awaited_ != Awaited::kIntroduction; }
   const LinkIntroduction& introduction() const { return introduction_; }

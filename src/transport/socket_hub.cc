@@ -158,13 +158,14 @@ std::string SocketHub::dial(Outgoing& outgoing) const {
       UniqueFd(::socket(address.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!outgoing.socket) return "cannot make a TCP socket: " + errno_text(errno);
   send_without_delay(outgoing.socket.get());
-  notice_no_answer(outgoing.socket.get(), context_.config->peer_timeout_s);
+  notice_lost_ways(outgoing.socket.get(), patience_s());
   const SocketAddress::Raw raw = address.raw();
   if (::connect(outgoing.socket.get(), raw.get(), raw.bytes) != 0 && errno != EINPROGRESS &&
       errno != EINTR) {
     return "connecting to " + address.text() + ": " + errno_text(errno);
   }
   outgoing.handshake = LinkHandshake::initiate(context_.key, outgoing.introduction);
+  outgoing.is_watched = false;
   return "";
 }
 
@@ -176,11 +177,17 @@ void SocketHub::serve(Outgoing& outgoing) const {
     return;
   }
   const LinkHandshake::State state = outgoing.handshake->advance(outgoing.socket.get());
+  // Not before: a listener that is late may have no room for who connects, and does not answer.
+  if (!outgoing.is_watched && outgoing.handshake->has_spoken()) {
+    notice_lost_bytes(outgoing.socket.get(), patience_s());
+    outgoing.is_watched = true;
+  }
   if (state == LinkHandshake::State::kBusy) return;
   const LinkHandshake handshake = std::move(*outgoing.handshake);
   outgoing.handshake.reset();
   if (state == LinkHandshake::State::kDone) {
     outgoing.is_dialing = false;
+    notice_lost_bytes(outgoing.socket.get(), 0);
     if (peers_[outgoing.introduction.to].is_on_this_machine) stay_close(outgoing.socket.get());
     return outgoing.sender->connected(std::move(outgoing.socket));
   }
@@ -224,7 +231,8 @@ void SocketHub::accept_guests() {
       if (errno == EMFILE || errno == ENFILE) make_room();
       return;
     }
-    notice_lost_sender(socket.get(), context_.config->peer_timeout_s);
+    notice_lost_ways(socket.get(), patience_s());
+    notice_lost_bytes(socket.get(), patience_s());
     Guest guest = {std::move(socket),
                    LinkHandshake::accept(context_.key, context_.rank, context_.nranks),
                    Deadline::after_ms(kStrangerPatienceMs)};
@@ -276,6 +284,7 @@ void SocketHub::seat(Guest& guest) {
   // A second connection for one link is a peer gone wrong; the first one stays.
   if (incoming.has_come) return;
   incoming.has_come = true;
+  notice_lost_bytes(guest.socket.get(), 0);
   if (incoming.receiver) {
     incoming.receiver->connected(std::move(guest.socket));
     --awaited_;

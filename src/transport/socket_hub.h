@@ -11,8 +11,8 @@
 // a link left behind; what the kernel has not taken when the hub is destroyed is lost. Failure:
 // making the same link twice throws kInternal; a connection's failure is thrown by its link. That
 // the way between two hosts is lost the receiver notices, by the kernel's probes, in the time that
-// config sets (CATENARY_PEER_TIMEOUT): a sender may have bytes on the way for as long as a receiver
-// is late.
+// config sets (CATENARY_PEER_TIMEOUT), or the sender, if it has nothing on the way: bytes may be on
+// the way for as long as a receiver is late. In the handshake both notice.
 #pragma once
 
 #include <poll.h>
@@ -68,6 +68,7 @@ class SocketHub {
     UniqueFd socket;                         // until the handshake is done
     std::optional<LinkHandshake> handshake;  // of the attempt that goes on
     bool is_dialing = true;
+    bool is_watched = false;           // what is on the way in the handshake
     std::optional<Deadline> patience;  // with a receiver that cut us off once
     Deadline pause = Deadline::never();
     int pause_ms = 1;
@@ -87,6 +88,7 @@ class SocketHub {
   // Why it could not; empty if the connection is on its way.
   std::string dial(Outgoing& outgoing) const;
   void serve(Outgoing& outgoing) const;
+  std::int64_t patience_s() const { return context_.config->peer_timeout_s; }
   static void give_up(Outgoing& outgoing, const std::string& why);
   void serve_guests();
   void accept_guests();

@@ -330,7 +330,17 @@ TEST(MarkDisagreement, about_what_arguments_do_not_say_is_an_error) {
                   return catAlltoAllv(buffer.data(), sent.data(), nullptr, buffer.data() + 50,
                                       taken.data(), nullptr, ncclInt32, seat.comm, seat.stream);
                 },
-                {"AlltoAllv", "mark 0x00000100", "mark 0x00000101"});
+                {"AlltoAllv", "mark 0x00000100", "mark 0x00000101", "parts and mark"});
+  // Who disagrees about more than counts is told both counts all the same.
+  check_refused(2,
+                [](Seat& seat) {
+                  thread_local std::vector<int> buffer(100);
+                  const Counts two(2, 2);
+                  const ncclDataType_t type = seat.rank == 0 ? ncclFloat32 : ncclInt32;
+                  return catAlltoAllv(buffer.data(), two.data(), nullptr, buffer.data() + 50,
+                                      two.data(), nullptr, type, seat.comm, seat.stream);
+                },
+                {"count 2, float", "count 2, int32"});
   for (const std::uint32_t mine : {0u, 7u}) {
     check_refused(2,
                   [mine](Seat& seat) {
@@ -351,9 +361,9 @@ TEST(Mark, is_that_of_the_time_of_the_call) {
       require_success(catMarkCollectives(seat.comm, static_cast<std::uint32_t>(i)), "mark");
       ncclAllReduce(&values[i], &values[i], 1, ncclInt32, ncclSum, seat.comm, seat.stream);
     }
-    require_success(ncclGroupEnd(), "end");
-    // What is under way keeps the mark that it was called with.
+    // What was called keeps the mark that it was called with.
     require_success(catMarkCollectives(seat.comm, static_cast<std::uint32_t>(seat.rank)), "mark");
+    require_success(ncclGroupEnd(), "end");
     int message = -1;
     require_success(ncclGroupStart(), "start");
     ncclSend(&seat.rank, 1, ncclInt32, seat.next(), seat.comm, seat.stream);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -126,12 +127,20 @@ TEST(HostPaths, that_are_lost_between_two_hosts_are_an_error_on_all) {
   }
 }
 
-// Nobody even refuses the connection.
+// Of the host that the thread lives on.
+void set_network(const char* name, int value) {
+  std::ofstream file(std::string("/proc/sys/net/") + name);
+  file << value << std::flush;
+  require(file.good(), name);
+}
+
+// Nobody even refuses the connection. How long that takes is the system's affair.
 TEST(HostPaths, that_were_never_there_are_an_error_on_all) {
   const Hosts hosts(kShape.hosts);
   hosts.lose_path(1, 2);
   Processes ranks(kShape.ranks(), [&](int rank, Board& board) {
-    ::setenv("CATENARY_PEER_TIMEOUT", "1", 1);
+    settle_on(hosts, kShape, rank);
+    set_network("ipv4/tcp_syn_retries", 1);
     board.event_ns = monotonic_ns();
     work_until_failure(rank, board, hosts);
   });
@@ -142,6 +151,58 @@ TEST(HostPaths, that_were_never_there_are_an_error_on_all) {
     EXPECT_LT(post.numbers[0], 2 * kUnplugged_ms) << "rank " << rank << " heard late";
     EXPECT_TRUE(contains(post.text, "rank 1") && contains(post.text, "rank 2")) << post.text;
   }
+}
+
+// The kernel has taken the connection for a rank that is late, and before it comes the path is
+// lost.
+TEST(HostPaths, that_are_lost_before_the_receiver_comes_are_an_error_on_all) {
+  const Hosts hosts(kShape.hosts);
+  Processes ranks(kShape.ranks(), [&](int rank, Board& board) {
+    ::setenv("CATENARY_PEER_TIMEOUT", "1", 1);
+    settle_on(hosts, kShape, rank);
+    ncclComm_t comm = join(rank, kShape.ranks(), board);
+    TestStream stream;
+    float value = 1;
+    if (rank == 1) ncclSend(&value, 1, ncclFloat32, 2, comm, stream);
+    std::this_thread::sleep_for(500ms);
+    board.posts[rank].stage = kReady;
+    board.wait_for_go();
+    if (rank == 2) ncclRecv(&value, 1, ncclFloat32, 1, comm, stream);
+    require_result(wait_for_failure(comm, 10s), ncclRemoteError, "the failure");
+    require_success(ncclCommAbort(comm), "ncclCommAbort");
+  });
+  ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
+  hosts.lose_path(1, 2);
+  ranks.board().go = true;
+  for (const std::string& failure : ranks.join(30s)) ADD_FAILURE() << failure;
+}
+
+// His queue is full meanwhile, and whoever connects then gets no answer.
+TEST(HostFaults, a_rank_that_accepts_nobody_for_long_is_not_lost) {
+  constexpr HostShape kCrowd = {2, 4};
+  constexpr int kLate = 4;
+  const Hosts hosts(kCrowd.hosts);
+  Processes ranks(kCrowd.ranks(), [&](int rank, Board& board) {
+    ::setenv("CATENARY_PEER_TIMEOUT", "1", 1);
+    settle_on(hosts, kCrowd, rank);
+    set_network("core/somaxconn", rank < kLate ? 4096 : 1);
+    ncclComm_t comm = join(rank, kCrowd.ranks(), board);
+    TestStream stream;
+    std::vector<float> values(kLate, static_cast<float>(rank));
+    if (rank < kLate) ncclSend(values.data(), 1, ncclFloat32, kLate, comm, stream);
+    if (rank == kLate) {
+      std::this_thread::sleep_for(6s);
+      for (int from = 0; from < kLate; ++from)
+        ncclRecv(&values[static_cast<std::size_t>(from)], 1, ncclFloat32, from, comm, stream);
+    }
+    stream.finish();
+    require(rank != kLate || values == std::vector<float>({0, 1, 2, 3}), "what was sent");
+    float* const value = values.data();
+    require_success(ncclAllReduce(value, value, 1, ncclFloat32, ncclSum, comm, stream), "all");
+    stream.finish();
+    require_success(ncclCommDestroy(comm), "ncclCommDestroy");
+  });
+  for (const std::string& failure : ranks.join(40s)) ADD_FAILURE() << failure;
 }
 
 // Whoever is stopped, or busy with something else, is late and not lost, and his kernel says so.

@@ -170,6 +170,57 @@ TEST(PutHub, a_put_that_fails_is_an_error_that_names_the_peer) {
   });
 }
 
+// Two ranks, of which one's puts fail after the first; whether check_sent() of each throws, when the
+// first rank has sent a few messages and the second has taken what came and given it back.
+std::vector<bool> ranks_that_tell(int failing) {
+  PutNetwork network(1);
+  TransportContext context;
+  context.nranks = 2;
+  context.slots = 4;
+  context.slot_bytes = 64;
+  context.key = random_test_key();
+  std::vector<std::unique_ptr<PutHub>> hubs;
+  for (context.rank = 0; context.rank < 2; ++context.rank) {
+    PortFaults faults;
+    faults.fails_after_puts = context.rank == failing ? 1 : 0;
+    auto port = make_faulty_port(network.add_port(), faults);
+    hubs.push_back(std::make_unique<PutHub>(std::move(port), context));
+  }
+  const auto send = hubs[0]->connect({1, Channel::kCollective});
+  const auto recv = hubs[1]->listen({0, Channel::kCollective});
+  const auto other_way = hubs[1]->connect({0, Channel::kCollective});
+  for (int i = 0, given = 0; i < 2000; ++i) {
+    network.turn();
+    for (const auto& hub : hubs) hub->poll();
+    try {
+      if (given < 9 && !send->try_acquire(8).empty()) send->commit(8), ++given;
+    } catch (const Error&) {
+      given = 9;  // nobody uses it again
+    }
+    try {
+      if (!recv->try_peek().empty()) recv->release();
+    } catch (const Error&) {
+      continue;  // it says so itself
+    }
+  }
+  std::vector<bool> told;
+  for (const auto& hub : hubs) {
+    try {
+      hub->check_sent();
+      told.push_back(false);
+    } catch (const Error& error) {
+      told.push_back(error.code() == ErrorCode::kRemote);
+    }
+  }
+  return told;
+}
+
+TEST(PutHub, tells_who_waits_of_messages_that_are_lost_and_of_nothing_else) {
+  EXPECT_EQ(ranks_that_tell(-1), std::vector<bool>({false, false}));
+  EXPECT_EQ(ranks_that_tell(0), std::vector<bool>({true, false}));
+  EXPECT_EQ(ranks_that_tell(1), std::vector<bool>({false, false})) << "only credits were lost";
+}
+
 // A port that cannot be used any more, and says so by what it throws.
 class BrokenPort final : public PutPort {
  public:

@@ -369,6 +369,20 @@ TEST(Tcp, frames_from_elsewhere_may_be_taken_in_pieces) {
   }
 }
 
+// Who waits for an answer does not use the link again that could tell.
+TEST(Tcp, a_sender_tells_that_what_was_committed_never_arrives) {
+  SocketSender sender({4, 64}, {.rank = 1, .peer = 0});
+  sender.failed("nobody answers");
+  EXPECT_NO_THROW(sender.check_sent()) << "nothing was to be sent";
+  SocketSender other({4, 64}, {.rank = 1, .peer = 0});
+  fill(other.try_acquire(8), 0);
+  other.commit(8);
+  EXPECT_NO_THROW(other.check_sent()) << "it may yet be sent";
+  other.failed("nobody answers");
+  EXPECT_EQ(failure_of({}, [&] { other.check_sent(); }),
+            "rank 1 lost the connection to rank 0: nobody answers");
+}
+
 // Whatever the network makes of them: in the midst of headers, many in one, with slots full or not.
 TEST(Tcp, frames_may_come_in_pieces_of_any_length) {
   const std::vector<std::uint32_t> lengths = {1, 3, 600, 4, 1024, 511, 512, 513, 2, 60, 1, 1000};

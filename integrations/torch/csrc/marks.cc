@@ -31,8 +31,10 @@ std::string words_of(std::uint32_t mark) {
   const std::optional<int> reduction = pop(mark, kReductionBits);
   const std::optional<int> root = pop(mark, kRootBits);
   std::string text = "in torch ";
-  text += c10d::opTypeToString(static_cast<c10d::OpType>(call.value_or(-1)));
   // It may have come from a peer, and a peer may be broken.
+  const bool is_call =
+      call && *call <= static_cast<int>(c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED);
+  text += is_call ? c10d::opTypeToString(static_cast<c10d::OpType>(*call)) : "no known call";
   if (type && *type < static_cast<int>(at::ScalarType::NumOptions))
     text += std::string(" of ") + at::toString(static_cast<at::ScalarType>(*type));
   if (reduction) {

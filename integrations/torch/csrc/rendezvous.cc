@@ -54,17 +54,17 @@ std::string words_of(const std::exception& error) {
   return of_torch != nullptr ? of_torch->what_without_backtrace() : error.what();
 }
 
-// To a rank that was let down. Rank 0 comes last, and shows by making the ids.
+// To a rank that was let down.
 std::string absent(c10d::Store& store, int size, const std::function<std::string(int)>& key) {
   std::vector<int> ranks;
   try {
-    for (int rank = 1; rank < size; ++rank) {
+    for (int rank = 0; rank < size; ++rank) {
       if (!store.check({key(rank)})) ranks.push_back(rank);
     }
   } catch (const std::exception&) {
-    return "rank 0, with which the Store has gone";
+    return "the Store, which has gone";
   }
-  return "rank " + (ranks.empty() ? "0" : joined(ranks));
+  return ranks.empty() ? "an id from rank 0" : "rank " + joined(ranks);
 }
 
 }  // namespace
@@ -77,6 +77,7 @@ Ids meet(c10d::Store& store, int rank, int size, milliseconds timeout) {
   const std::string ids_key = prefix + "ids";
   const auto came_key = [&](int each) { return prefix + std::to_string(each); };
   Ids ids;
+  store.set(came_key(rank), std::string("1"));
   if (rank == 0) {
     const std::vector<int> late = missing(store, size, came_key, timeout, true);
     if (!late.empty()) {
@@ -90,7 +91,6 @@ Ids meet(c10d::Store& store, int rank, int size, milliseconds timeout) {
     store.set(ids_key, bytes);
     return ids;
   }
-  store.set(came_key(rank), std::string("1"));
   try {
     // A little longer than rank 0, which knows who is missing.
     store.wait({ids_key}, timeout + milliseconds(100));
