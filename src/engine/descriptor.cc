@@ -68,8 +68,7 @@ const char* remedy_of(const Descriptor& mine, const Descriptor& theirs) {
            "ranks";
   if (mine.sequence != theirs.sequence || mine.kind != theirs.kind)
     return "every rank must issue the same operations in the same order";
-  const bool are_exchanged =
-      is_point_to_point(mine.kind) || mine.kind == Collective::kAllToAllV;
+  const bool are_exchanged = is_point_to_point(mine.kind) || mine.kind == Collective::kAllToAllV;
   if (are_exchanged && mine.mark == theirs.mark)
     return "what one rank sends another must expect, with the same count and type";
   return "count, type, reduction, root, parts and mark of an operation must be alike on all ranks";

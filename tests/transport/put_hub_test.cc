@@ -170,8 +170,8 @@ TEST(PutHub, a_put_that_fails_is_an_error_that_names_the_peer) {
   });
 }
 
-// Two ranks, of which one's puts fail after the first; whether check_sent() of each throws, when the
-// first rank has sent a few messages and the second has taken what came and given it back.
+// Two ranks, of which one's puts fail after the first; whether check_sent() of each throws, when
+// the first rank has sent a few messages and the second has taken what came and given it back.
 std::vector<bool> ranks_that_tell(int failing) {
   PutNetwork network(1);
   TransportContext context;

@@ -217,11 +217,11 @@ std::exception_ptr Messages::misfit(const ReceiveWork& work, int from, const Hea
   if (header.bytes == room && header.type == type) return nullptr;
   const bool known =
       header.type >= 0 && header.type < static_cast<std::int32_t>(at::ScalarType::NumOptions);
-  return backend_error(c10::str(
-      "rank ", from, " sent ", header.bytes, " bytes of ",
-      known ? at::toString(static_cast<at::ScalarType>(header.type)) : "no known type",
-      " with tag ", header.tag, ", but the tensor to receive them has ", room, " of ",
-      at::toString(work.tensor_.scalar_type())));
+  return backend_error(
+      c10::str("rank ", from, " sent ", header.bytes, " bytes of ",
+               known ? at::toString(static_cast<at::ScalarType>(header.type)) : "no known type",
+               " with tag ", header.tag, ", but the tensor to receive them has ", room, " of ",
+               at::toString(work.tensor_.scalar_type())));
 }
 
 // A later receive throws as soon as it is called.

@@ -96,8 +96,7 @@ CatenaryBackend::WorkPtr CatenaryBackend::reduce_many(Tensors tensors, int root,
       }
     } else {
       const at::Tensor place = as_reals(in_place(tensor, operation, type, has_result));
-      all.push_back(
-          {mark, place, place, how, std::make_unique<ScopedOp>(how, op, *communicator_)});
+      all.push_back({mark, place, place, how, std::make_unique<ScopedOp>(how, op, *communicator_)});
     }
   }
   const auto issue_one = [&](const Reduction& each, ncclComm_t comm, catStream_t stream) {
