@@ -30,7 +30,12 @@ def library():
 
     def ask(variable):
         command = ["pkg-config", f"--variable={variable}", "catenary"]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        try:
+            return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        except (OSError, subprocess.CalledProcessError):
+            raise SystemExit(
+                f"no Catenary library: neither in {built}, where ./dev build puts it, nor known to pkg-config; "
+                "install it, and say where by CATENARY_PREFIX=/absolute/path") from None
 
     return [ask("includedir")], ask("libdir")
 

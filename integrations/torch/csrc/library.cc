@@ -106,7 +106,10 @@ Communicator::Communicator(const ncclUniqueId& id, int rank, int size, const std
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.commName = name_.c_str();
   ncclComm_t comm = nullptr;
-  require(ncclCommInitRankConfig(&comm, size, id, rank, &config), "ncclCommInitRankConfig");
+  const ncclResult_t made = ncclCommInitRankConfig(&comm, size, id, rank, &config);
+  if (made != ncclSuccess) {
+    throw_backend_error(name_ + ": ncclCommInitRankConfig: " + describe(made) + remark_);
+  }
   comm_.store(comm);
 }
 

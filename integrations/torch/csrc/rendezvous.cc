@@ -114,7 +114,8 @@ void monitored_barrier(c10d::Store& store, int rank, int size, std::uint64_t n,
     store.set(key(rank), std::string("1"));
     std::string verdict;
     try {
-      store.wait({verdict_key}, std::max(timeout, milliseconds(1)));
+      // A little longer than rank 0, which says who is missing.
+      store.wait({verdict_key}, std::max(timeout, milliseconds(1)) + milliseconds(100));
       verdict = store.get_to_str(verdict_key);
     } catch (const std::exception& error) {
       verdict = words_of(error);

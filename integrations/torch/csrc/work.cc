@@ -14,9 +14,9 @@ const char* title_of(const Operation& operation) {
   return operation.title[0] != '\0' ? operation.title : nullptr;
 }
 
-std::string timed_out(const Operation& operation, milliseconds limit) {
-  return c10::str("Timed out waiting ", limit.count(), "ms for ", operation.title,
-                  " to complete; the operation timeout of the process group can be raised");
+std::string timed_out(const Operation& operation, milliseconds limit, std::uint64_t sequence) {
+  return c10::str("Timed out waiting ", limit.count(), "ms for ", operation.title, ", call ",
+                  sequence, " of this rank on its group, to complete");
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ bool CatenaryWork::wait(milliseconds timeout) {
       settle_by_itself();
       std::unique_lock lock(mutex_);
       const bool in_time = cv_.wait_for(lock, timeout, [this] { return completed_; });
-      if (!in_time) throw_backend_error(timed_out(operation_, timeout));
+      if (!in_time) throw_backend_error(timed_out(operation_, timeout, sequence_));
     }
   }
   const std::lock_guard lock(mutex_);
@@ -109,7 +109,10 @@ bool CatenaryWork::wait(milliseconds timeout) {
 
 void CatenaryWork::abort() { communicator_->abort(c10::str(operation_.title, " was aborted")); }
 
-void CatenaryWork::expire() { communicator_->abort(timed_out(operation_, operation_.timeout)); }
+void CatenaryWork::expire() {
+  communicator_->abort(timed_out(operation_, operation_.timeout, sequence_) +
+                       "; the timeout of the process group can be longer");
+}
 
 void CatenaryWork::settle() {
   if (!claimed_.exchange(true)) return settle_claimed();

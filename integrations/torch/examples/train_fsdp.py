@@ -2,6 +2,7 @@
 """The same training with FSDP2: parameters, gradients and the optimizer's state are sharded.
 
     python train_fsdp.py --procs 2
+    python train_fsdp.py --procs 2 --dtype bf16
     python train_fsdp.py --procs 2 --shared 1    # its buffers in memory that other ranks read in place
 """
 import time
@@ -17,7 +18,7 @@ import language
 def main(options):
     rank, world = dist.get_rank(), dist.get_world_size()
     mesh = init_device_mesh("cpu", (world,))
-    model = language.transformer(options.layers)
+    model = language.transformer(options.layers).to(language.TYPES[options.dtype])
     for block in model:
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
@@ -36,4 +37,4 @@ def main(options):
 
 
 if __name__ == "__main__":
-    language.start(main, __doc__, batch=8, layers=2, shared=0)
+    language.start(main, __doc__, dtype="float32", batch=8, layers=2, shared=0)

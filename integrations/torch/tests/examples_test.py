@@ -72,10 +72,9 @@ def main():
         for ranks in ("2", "4"):
             for dtype, within in (("float32", 2e-3), ("bfloat16", 3e-2)):
                 options = ("--procs", ranks, "--dtype", dtype)
-                agree(losses("train_ddp", *options), losses("train_ddp", *options, "--backend", "gloo"),
-                      within, f"{ranks} ranks on catenary and gloo, {dtype},")
-            agree(losses("train_fsdp", "--procs", ranks), losses("train_fsdp", "--procs", ranks, "--backend", "gloo"),
-                  2e-3, f"FSDP2 of {ranks} ranks on catenary and gloo")
+                for example in ("train_ddp", "train_fsdp"):
+                    agree(losses(example, *options), losses(example, *options, "--backend", "gloo"),
+                          within, f"{example} of {ranks} ranks on catenary and gloo, {dtype},")
     print(f"the examples train and agree: {time.monotonic() - began:.1f} s")
 
 
