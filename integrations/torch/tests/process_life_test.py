@@ -110,8 +110,9 @@ def leaving(way, world=2):
     with tempfile.TemporaryDirectory() as scratch:
         programs = [
             subprocess.Popen([sys.executable, "-W", "ignore", "-c", LEAVE, str(rank), str(world),
-                              os.path.join(scratch, "meet"), way], stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True) for rank in range(world)]
+                              os.path.join(scratch, "meet"), way], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             text=True, cwd=scratch)  # python -c imports what lies in its own folder first
+            for rank in range(world)]
         try:
             for rank, program in enumerate(programs):
                 said = program.communicate(timeout=60)[0]
