@@ -125,7 +125,20 @@ bool is_nothing(const Given& given) {
   }
 }
 
-[[gnu::noinline]] void enqueue_other(const GivenMessage& given, Group* group);
+[[gnu::noinline]] void enqueue_other(const GivenMessage& given, Group* group) {
+  const CommCall call(given.comm, given.function);
+  MessageRequest message = checked(given, *call.shared());
+  message.stream = check_stream(given, call->device());
+  if (group != nullptr) {
+    const bool may_be_last = call->options().blocking;
+    group->add(call.shared(), message,
+               may_be_last ? Group::Call{given.comm, given.stream} : Group::Call{});
+  } else {
+    const Requests requests{.operations = {}, .messages = {&message, 1}};
+    call->check(requests);
+    call->submit(requests);
+  }
+}
 
 }  // namespace
 
@@ -176,24 +189,5 @@ void enqueue(const Given& given) {
   }
   enqueue_other(given, group);
 }
-
-namespace {
-
-void enqueue_other(const GivenMessage& given, Group* group) {
-  const CommCall call(given.comm, given.function);
-  MessageRequest message = checked(given, *call.shared());
-  message.stream = check_stream(given, call->device());
-  if (group != nullptr) {
-    const bool may_be_last = call->options().blocking;
-    group->add(call.shared(), message,
-               may_be_last ? Group::Call{given.comm, given.stream} : Group::Call{});
-  } else {
-    const Requests requests{.operations = {}, .messages = {&message, 1}};
-    call->check(requests);
-    call->submit(requests);
-  }
-}
-
-}  // namespace
 
 }  // namespace catenary

@@ -54,7 +54,7 @@ std::vector<Variable> variables_of_communicators() {
       number(
           "CATENARY_PEER_TIMEOUT", &Config::peer_timeout_s, 1, 3600,
           "Seconds, and one more, after which a machine that says nothing at all any more (power, "
-          "cable) counts as gone, and the way between two machines as lost. The death of a process "
+          "cable) counts as gone, and a TCP connection between two as lost. The death of a process "
           "is noticed at once."),
       number("NCCL_COMM_BLOCKING", &Config::comm_blocking, 0, 1,
              "1: communicators block, 0: they do not, whatever ncclConfig_t says."),

@@ -35,11 +35,6 @@ std::uint32_t credit_word(std::uint32_t link, std::uint32_t slots) {
   return kIsCredit | link << kSlotBits | slots;
 }
 
-[[noreturn]] void throw_lost(int rank, int peer, const std::string& why) {
-  throw_error(ErrorCode::kRemote, "rank %d lost the connection to rank %d: %s", rank, peer,
-              why.c_str());
-}
-
 }  // namespace
 
 class PutHub::HubSendLink final : public SendLink {

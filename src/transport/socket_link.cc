@@ -10,6 +10,7 @@
 
 #include "src/base/error.h"
 #include "src/bootstrap/stream_socket.h"
+#include "src/transport/transport.h"
 
 namespace catenary {
 namespace {
@@ -17,11 +18,6 @@ namespace {
 // The header lies right before the data, so that a frame is one run of bytes.
 constexpr std::size_t kHeaderBytes = 4;
 constexpr std::size_t kDataOffset = 64;
-
-[[noreturn]] void throw_lost(const LinkEnds& ends, const std::string& why) {
-  throw_error(ErrorCode::kRemote, "rank %d lost the connection to rank %d: %s", ends.rank,
-              ends.peer, why.c_str());
-}
 
 }  // namespace
 
@@ -105,7 +101,7 @@ void SocketSender::check_sent() {
 
 void SocketSender::throw_if_failed() const {
   if (failure_.empty()) return;
-  throw_lost(ends_, failure_);
+  throw_lost(ends_.rank, ends_.peer, failure_);
 }
 
 void SocketSender::send_staged() {
@@ -148,7 +144,7 @@ ByteView SocketReceiver::try_peek() {
   }
   if (received_ == released_) {
     if (failure_.empty()) return {};
-    throw_lost(ends_, failure_);
+    throw_lost(ends_.rank, ends_.peer, failure_);
   }
   const std::size_t slot = released_ % shape_.slots;
   return {memory_.data() + slot * shape_.slot_bytes, lengths_[slot]};

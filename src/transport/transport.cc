@@ -8,4 +8,9 @@ ByteView RecvLink::borrow(const Loan&) {
   throw_error(ErrorCode::kRemote, "a peer lent what cannot be borrowed; its process is faulty");
 }
 
+void throw_lost(int rank, int peer, const std::string& why) {
+  throw_error(ErrorCode::kRemote, "rank %d lost the connection to rank %d: %s", rank, peer,
+              why.c_str());
+}
+
 }  // namespace catenary

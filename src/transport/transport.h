@@ -152,6 +152,9 @@ class Transport {
   virtual bool try_drain() { return true; }
 };
 
+// What both ends of a link throw when its connection has failed: kRemote.
+[[noreturn]] void throw_lost(int rank, int peer, const std::string& why);
+
 using Transports = std::vector<std::unique_ptr<Transport>>;
 
 }  // namespace catenary

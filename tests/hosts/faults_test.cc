@@ -65,14 +65,17 @@ void work_until_failure(int rank, Board& board, const Hosts& hosts, int reset_in
   post.stage = kOver;
 }
 
-void expect_that_all_others_know(Processes& ranks, int victim, int killed, double within_ms) {
+// Every rank but one, if one need not know, names all of these.
+void expect_that_all_know(Processes& ranks, const std::vector<int>& named, double within_ms,
+                          int but = -1, int killed = -1) {
   for (const std::string& failure : ranks.join(30s, killed)) ADD_FAILURE() << failure;
   for (int rank = 0; rank < kShape.ranks(); ++rank) {
-    if (rank == victim) continue;
+    if (rank == but) continue;
     const Post& post = ranks.board().posts[rank];
     EXPECT_EQ(post.stage, kOver) << "rank " << rank;
     EXPECT_LT(post.numbers[0], within_ms) << "rank " << rank << " heard late";
-    EXPECT_TRUE(contains(post.text, "rank " + std::to_string(victim))) << post.text;
+    for (const int name : named)
+      EXPECT_TRUE(contains(post.text, "rank " + std::to_string(name))) << post.text;
   }
 }
 
@@ -83,14 +86,14 @@ TEST(HostFaults, a_killed_rank_is_named_on_all_other_hosts) {
   ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
   ranks.board().event_ns = monotonic_ns();
   ranks.signal(kVictim, SIGKILL);
-  expect_that_all_others_know(ranks, kVictim, kVictim, kNoticed_ms);
+  expect_that_all_know(ranks, {kVictim}, kNoticed_ms, kVictim, kVictim);
 }
 
 TEST(HostFaults, a_rank_whose_connections_are_reset_is_named_on_all_other_hosts) {
   const Hosts hosts(kShape.hosts);
   Processes ranks(kShape.ranks(),
                   [&](int rank, Board& board) { work_until_failure(rank, board, hosts, 30); });
-  expect_that_all_others_know(ranks, kVictim, -1, kNoticed_ms);
+  expect_that_all_know(ranks, {kVictim}, kNoticed_ms, kVictim);
 }
 
 // Host 0 is the one at which all ranks meet.
@@ -104,7 +107,7 @@ TEST(HostFaults, an_unplugged_host_is_named_on_all_others_within_the_time_that_w
     ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
     ranks.board().event_ns = monotonic_ns();
     hosts.set_link(victim, false);
-    expect_that_all_others_know(ranks, victim, -1, kUnplugged_ms);
+    expect_that_all_know(ranks, {victim}, kUnplugged_ms, victim);
   }
 }
 
@@ -118,13 +121,7 @@ TEST(HostPaths, that_are_lost_between_two_hosts_are_an_error_on_all) {
   ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
   ranks.board().event_ns = monotonic_ns();
   hosts.lose_path(1, 2);
-  for (const std::string& failure : ranks.join(30s)) ADD_FAILURE() << failure;
-  for (int rank = 0; rank < kShape.ranks(); ++rank) {
-    const Post& post = ranks.board().posts[rank];
-    EXPECT_EQ(post.stage, kOver) << "rank " << rank;
-    EXPECT_LT(post.numbers[0], kUnplugged_ms) << "rank " << rank << " heard late";
-    EXPECT_TRUE(contains(post.text, "rank 1") && contains(post.text, "rank 2")) << post.text;
-  }
+  expect_that_all_know(ranks, {1, 2}, kUnplugged_ms);
 }
 
 // Of the host that the thread lives on.
@@ -144,13 +141,7 @@ TEST(HostPaths, that_were_never_there_are_an_error_on_all) {
     board.event_ns = monotonic_ns();
     work_until_failure(rank, board, hosts);
   });
-  for (const std::string& failure : ranks.join(30s)) ADD_FAILURE() << failure;
-  for (int rank = 0; rank < kShape.ranks(); ++rank) {
-    const Post& post = ranks.board().posts[rank];
-    EXPECT_EQ(post.stage, kOver) << "rank " << rank;
-    EXPECT_LT(post.numbers[0], 2 * kUnplugged_ms) << "rank " << rank << " heard late";
-    EXPECT_TRUE(contains(post.text, "rank 1") && contains(post.text, "rank 2")) << post.text;
-  }
+  expect_that_all_know(ranks, {1, 2}, 2 * kUnplugged_ms);
 }
 
 // The kernel has taken the connection for a rank that is late, and before it comes the path is

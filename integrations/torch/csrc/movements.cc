@@ -107,15 +107,17 @@ CatenaryBackend::WorkPtr CatenaryBackend::gather_many(const Tensors& outputs, co
     const at::Tensor in = input(inputs[i], operation);
     pairs.push_back({mark_of(operation), in, output(outputs[i], operation)});
   }
-  const auto issue_one = [&](const Pair& pair, ncclComm_t comm, catStream_t stream) {
-    communicator_->mark(pair.mark);
+  const auto issue_one = [](const Pair& pair, ncclComm_t comm, catStream_t stream) {
     return ncclAllGather(pair.in.data_ptr(), pair.out.data_ptr(), units(pair.in),
                          moved(pair.in.scalar_type()).type, comm, stream);
   };
   return run(std::move(operation), "ncclAllGather", [&](ncclComm_t comm, catStream_t stream) {
     if (pairs.size() == 1) return issue_one(pairs[0], comm, stream);
     ncclGroupStart();
-    for (const Pair& pair : pairs) issue_one(pair, comm, stream);
+    for (const Pair& pair : pairs) {
+      communicator_->mark(pair.mark);
+      issue_one(pair, comm, stream);
+    }
     return ncclGroupEnd();  // says what went wrong with any of them
   });
 }

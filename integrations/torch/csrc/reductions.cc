@@ -100,7 +100,6 @@ CatenaryBackend::WorkPtr CatenaryBackend::reduce_many(Tensors tensors, int root,
     }
   }
   const auto issue_one = [&](const Reduction& each, ncclComm_t comm, catStream_t stream) {
-    communicator_->mark(each.mark);
     const void* in = each.in.data_ptr();
     void* out = each.out.data_ptr();
     const std::size_t count = count_of(each.in);
@@ -117,7 +116,10 @@ CatenaryBackend::WorkPtr CatenaryBackend::reduce_many(Tensors tensors, int root,
              [&](ncclComm_t comm, catStream_t stream) {
                if (all.size() == 1) return issue_one(all[0], comm, stream);
                ncclGroupStart();
-               for (const Reduction& each : all) issue_one(each, comm, stream);
+               for (const Reduction& each : all) {
+                 communicator_->mark(each.mark);
+                 issue_one(each, comm, stream);
+               }
                return ncclGroupEnd();  // says what went wrong with any of them
              });
 }
@@ -217,7 +219,6 @@ CatenaryBackend::WorkPtr CatenaryBackend::scatter_many(const Tensors& outputs,
     }
   }
   const auto issue_one = [&](const Reduction& each, ncclComm_t comm, catStream_t stream) {
-    communicator_->mark(each.mark);
     const void* in = each.in.data_ptr();
     void* out = each.out.data_ptr();
     const std::size_t count = count_of(each.in) / static_cast<std::size_t>(getSize());
@@ -230,7 +231,10 @@ CatenaryBackend::WorkPtr CatenaryBackend::scatter_many(const Tensors& outputs,
   return run(std::move(operation), "ncclReduceScatter", [&](ncclComm_t comm, catStream_t stream) {
     if (all.size() == 1) return issue_one(all[0], comm, stream);
     ncclGroupStart();
-    for (const Reduction& each : all) issue_one(each, comm, stream);
+    for (const Reduction& each : all) {
+      communicator_->mark(each.mark);
+      issue_one(each, comm, stream);
+    }
     return ncclGroupEnd();  // says what went wrong with any of them
   });
 }
