@@ -1,5 +1,6 @@
 /*
- * Collectives that NCCL has not: with parts of uneven length, and a barrier. Marks for NCCL's own.
+ * Collectives that NCCL has not: with parts of uneven length, and a barrier. Marks for NCCL's own,
+ * and an end at which all ranks hear whether they agreed.
  * Plain C; C11 or C++11 and later.
  *
  * They are called as NCCL's are: on any thread, in the same order on all ranks of a communicator,
@@ -73,6 +74,16 @@ ncclResult_t catBarrier(ncclComm_t comm, cudaStream_t stream);
  * digits for both. 0, with which a communicator begins, is no mark. Sends and receives have none.
  */
 ncclResult_t catMarkCollectives(ncclComm_t comm, uint32_t mark);
+
+/*
+ * ncclCommFinalize that also waits for the other ranks to finalize, at most `patienceMs`
+ * milliseconds, and not for those that have left or ended. Ranks that did not issue the same
+ * collectives then all get ncclInvalidUsage, with a message that names what two of them issued:
+ * also of the last one, of which ranks that only send would hear nothing more. Ranks that do not
+ * come in time are no error. It is for ranks in processes or threads of their own: in one thread,
+ * each would wait in vain for the next one.
+ */
+ncclResult_t catCommFinalize(ncclComm_t comm, int patienceMs);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "catenary/collectives.h"
 #include "src/api/comm_handle.h"
 #include "src/api/comm_options.h"
 #include "src/api/export.h"
@@ -103,14 +104,18 @@ void make_child(const Communicator& parent, ncclComm_t* place,
   group.end();
 }
 
-// Waits for what is under way, then says goodbye. Returns the disagreement of ranks that shows now
-// at the latest.
-std::optional<Error> finalize(Communicator& communicator) {
-  communicator.wait_idle();
-  const std::optional<Error> disagreement = communicator.look_back();
-  communicator.drain();
-  communicator.leave();
-  return disagreement;
+ncclResult_t finalize(const CommCall& call, std::int64_t patience_ms) {
+  std::atomic<bool>& finalized = call.handle().finalized;
+  finalized.store(true, std::memory_order_release);
+  if (call->options().blocking) {
+    if (const auto disagreement = call->part(patience_ms)) throw Error(*disagreement);
+    return ncclSuccess;
+  }
+  ScopeExit undo([&finalized] { finalized.store(false, std::memory_order_release); });
+  start_pending(call.handle(),
+                [communicator = call.shared(), patience_ms] { communicator->part(patience_ms); });
+  undo.release();
+  return ncclInProgress;
 }
 
 }  // namespace
@@ -225,17 +230,17 @@ CATENARY_NCCL(ncclResult_t, CommShrink,
 CATENARY_NCCL(ncclResult_t, CommFinalize, (ncclComm_t comm)) {
   return guarded_result([&]() -> ncclResult_t {
     if (comm == nullptr) return ncclSuccess;
-    const CommCall call(comm, "ncclCommFinalize");
-    std::atomic<bool>& finalized = call.handle().finalized;
-    finalized.store(true, std::memory_order_release);
-    if (call->options().blocking) {
-      if (const auto disagreement = finalize(*call.shared())) throw Error(*disagreement);
-      return ncclSuccess;
+    return finalize(CommCall(comm, "ncclCommFinalize"), 0);
+  });
+}
+
+CATENARY_EXPORT ncclResult_t catCommFinalize(ncclComm_t comm, int patienceMs) {
+  return guarded_result([&]() -> ncclResult_t {
+    if (comm == nullptr) return ncclSuccess;
+    if (patienceMs < 0) {
+      throw_error(ErrorCode::kInvalidArgument, "catCommFinalize : a patience of %d ms", patienceMs);
     }
-    ScopeExit undo([&finalized] { finalized.store(false, std::memory_order_release); });
-    start_pending(call.handle(), [communicator = call.shared()] { finalize(*communicator); });
-    undo.release();
-    return ncclInProgress;
+    return finalize(CommCall(comm, "catCommFinalize"), patienceMs);
   });
 }
 
@@ -244,7 +249,7 @@ CATENARY_NCCL(ncclResult_t, CommDestroy, (ncclComm_t comm)) {
     if (comm == nullptr) return;
     // Finished while the handle is still alive, so that another thread may abort what never ends.
     // What shows only now is in the log: the communicator goes all the same.
-    finalize(*CommCall(comm, "ncclCommDestroy", CommCall::Needs::kExists).shared());
+    CommCall(comm, "ncclCommDestroy", CommCall::Needs::kExists)->part(0);
     const std::shared_ptr<Communicator> communicator = end_if_alive(*comm);
     if (communicator == nullptr) return;  // aborted meanwhile
     log_info(Subsystem::kInit, communicator->device().ordinal(),

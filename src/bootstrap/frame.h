@@ -31,8 +31,9 @@ enum class MessageType : std::uint8_t {
   kGoodbye,
   // Both ways; at the end, so that the numbers above stay what older versions know.
   kClaim,
+  kSettled,
 };
-inline constexpr MessageType kLastMessageType = MessageType::kClaim;
+inline constexpr MessageType kLastMessageType = MessageType::kSettled;
 
 struct Frame {
   MessageType type;

@@ -60,6 +60,13 @@ class Membership {
   bool has_left(int rank) { return line_.has_left(rank); }
   // Makes `error` the fault of every rank that knows of none, this one included.
   void report(const Error& error) noexcept { line_.report(error); }
+  // Tells that this rank has come to `step` of what it does before it leaves: 1, then 2, and so on.
+  void settle(std::uint32_t step) { line_.send(SettledMessage{step}.encode()); }
+  // Waits until all ranks that have not left are as far. What they told before has come then, by
+  // claim or report. True also if there is a fault or no root: nothing more is to be waited for.
+  bool wait_for_settled(std::uint32_t step, const Wait& wait) {
+    return line_.wait_for_settled(step, wait);
+  }
   // Goodbye: from now on this rank's silence, or its process's end, is no death.
   void leave() noexcept { line_.goodbye(); }
 

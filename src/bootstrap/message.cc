@@ -228,6 +228,19 @@ std::optional<ClaimMessage> ClaimMessage::parse(ByteView payload) {
   return ClaimMessage{rank, Bytes(reader.rest().begin(), reader.rest().end())};
 }
 
+Frame SettledMessage::encode() const {
+  WireWriter writer;
+  writer.number(step);
+  return {MessageType::kSettled, writer.take()};
+}
+
+std::optional<SettledMessage> SettledMessage::parse(ByteView payload) {
+  WireReader reader(payload);
+  const SettledMessage message = {reader.number<std::uint32_t>()};
+  if (!reader.at_end()) return std::nullopt;
+  return message;
+}
+
 std::string name_ranks(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (std::size_t i = 0; i < ranks.size() && i < kNamedRanks; ++i) {

@@ -116,6 +116,14 @@ struct ClaimMessage {
   static std::optional<ClaimMessage> parse(ByteView payload);
 };
 
+// A rank has come so far with what it does before it leaves. From the root: all who are there have.
+struct SettledMessage {
+  std::uint32_t step = 0;
+
+  Frame encode() const;
+  static std::optional<SettledMessage> parse(ByteView payload);
+};
+
 // "rank 3", "ranks 2, 5", "ranks 0, 1, 2, ... (13 more)".
 std::string name_ranks(const std::vector<int>& ranks);
 

@@ -43,14 +43,29 @@ void RootLine::wait_for(const std::function<bool()>& reached, const Wait& wait,
     if (wait.is_cancelled() || wait.deadline.passed()) {
       give_up(lock, wait, what, now_ns() - begin);
     }
-    const int fd = channel_->fd();
-    const auto events = static_cast<short>(POLLIN | (channel_->flush() ? 0 : POLLOUT));
-    ++waiting_;
-    lock.unlock();
-    wait_slice(fd, events, wait);
-    lock.lock();
-    --waiting_;
+    sleep(lock, wait);
   }
+}
+
+bool RootLine::wait_for_settled(std::uint32_t step, const Wait& wait) {
+  Lock lock(mutex_);
+  while (true) {
+    advance();
+    if (fault_ || !channel_ || settled_step_ >= step) return true;
+    if (wait.is_cancelled() || wait.deadline.passed()) return false;
+    sleep(lock, wait);
+  }
+}
+
+// Until something comes from the root, or for a moment.
+void RootLine::sleep(Lock& lock, const Wait& wait) {
+  const int fd = channel_->fd();
+  const auto events = static_cast<short>(POLLIN | (channel_->flush() ? 0 : POLLOUT));
+  ++waiting_;
+  lock.unlock();
+  wait_slice(fd, events, wait);
+  lock.lock();
+  --waiting_;
 }
 
 // Tells the others before it throws: they wait for the same thing, in vain from now on.
@@ -202,6 +217,12 @@ bool RootLine::accept(const Frame& frame) {
       if (!message) return false;
       root_ranks_.erase(message->rank);
       left_ranks_.insert(message->rank);
+      return true;
+    }
+    case MessageType::kSettled: {
+      const auto message = SettledMessage::parse(frame.payload);
+      if (!message) return false;
+      settled_step_ = message->step;
       return true;
     }
     case MessageType::kGoodbye: return said_goodbye_ = true;

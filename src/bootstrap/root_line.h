@@ -32,6 +32,9 @@ class RootLine {
   // known; kInvalidUsage when cancelled; kTimeout at the deadline, naming who is missing, after
   // telling everyone. `what` is "the ranks to join" or the like.
   void wait_for(const std::function<bool()>& reached, const Wait& wait, std::string_view what);
+  // Waits until all who are there have settled `step`, or something ends that wait for good: a
+  // fault, or the end of the root. False: not yet.
+  bool wait_for_settled(std::uint32_t step, const Wait& wait);
 
   void send(const Frame& frame);
   std::optional<Error> poll();
@@ -49,6 +52,7 @@ class RootLine {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
+  void sleep(Lock& lock, const Wait& wait);
   void advance();
   bool accept(const Frame& frame);
   void on_root_lost();
@@ -75,6 +79,7 @@ class RootLine {
   std::uint32_t round_ = 0;
   std::vector<Bytes> parts_;
   std::optional<MissingMessage> missing_;
+  std::uint32_t settled_step_ = 0;
   bool said_goodbye_ = false;
 };
 

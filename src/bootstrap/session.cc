@@ -27,7 +27,8 @@ bool Session::join(ControlChannel& channel, const JoinMessage& join) {
     return false;
   }
   Member& member = at(join.rank);
-  member = {State::kHere, &channel, join.process, std::nullopt, join.process.token == root_.token};
+  member = {
+      State::kHere, &channel, join.process, std::nullopt, join.process.token == root_.token, 0};
   --awaited_;
   ++connected_;
   ++here_;
@@ -92,6 +93,7 @@ bool Session::receive(int rank, const Frame& frame) {
       return true;
     }
     case MessageType::kClaim: return claim(rank, frame);
+    case MessageType::kSettled: return settle(rank, frame);
     case MessageType::kLeave: leave(rank); return true;
     case MessageType::kQuery:
     case MessageType::kJoin:
@@ -159,6 +161,25 @@ bool Session::claim(int rank, const Frame& frame) {
   return true;
 }
 
+bool Session::settle(int rank, const Frame& frame) {
+  const auto message = SettledMessage::parse(frame.payload);
+  if (!message || !complete_ || message->step <= at(rank).step) return false;
+  at(rank).step = message->step;
+  tell_settled();
+  return true;
+}
+
+// Nobody waits for who has left.
+void Session::tell_settled() {
+  std::optional<std::uint32_t> least;
+  for (const Member& member : members_) {
+    if (member.state == State::kHere) least = std::min(least.value_or(member.step), member.step);
+  }
+  if (!least || *least <= settled_step_) return;
+  settled_step_ = *least;
+  tell_all(SettledMessage{settled_step_}.encode());
+}
+
 void Session::leave(int rank) {
   Member& member = at(rank);
   if (member.state != State::kHere) return;
@@ -171,6 +192,7 @@ void Session::leave(int rank) {
          name(rank) + " left the communicator, but others still exchange with it");
   }
   tell_all(LeftMessage{rank}.encode());
+  tell_settled();
   if (!member.with_root) return;
   std::erase(root_ranks_, rank);
   member.channel->send(Frame{MessageType::kGoodbye, {}});

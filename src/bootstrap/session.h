@@ -55,6 +55,7 @@ class Session {
     ProcessName process;
     std::optional<Bytes> part;  // of the all-gather that is going on
     bool with_root = false;     // lives in this process
+    std::uint32_t step = 0;     // that it has settled
   };
 
   bool is_rank(int rank) const { return rank >= 0 && rank < nranks(); }
@@ -66,6 +67,8 @@ class Session {
   void tell_root_ranks(int newcomer);
   bool gather(int rank, const Frame& frame);
   bool claim(int rank, const Frame& frame);
+  bool settle(int rank, const Frame& frame);
+  void tell_settled();
   void finish_gather();
   void leave(int rank);
   std::vector<int> missing() const;
@@ -86,7 +89,8 @@ class Session {
   std::uint32_t round_ = 0;
   int parts_ = 0;
 
-  std::deque<Bytes> told_claims_;  // the last few
+  std::deque<Bytes> told_claims_;   // the last few
+  std::uint32_t settled_step_ = 0;  // by all who are here
   std::optional<FaultMessage> fault_;
   Deadline late_ = Deadline::never();
   Deadline next_word_ = Deadline::after_ms(kPatience_ms);  // about late ranks

@@ -16,8 +16,6 @@ namespace {
 
 // Bytes that the opening of a message needs beside its data.
 constexpr std::size_t kSlotOverhead = kPaddedDescriptorBytes;
-constexpr std::int64_t kAbortWait_ms = 100;
-constexpr std::int64_t kDrainWait_ms = 2000;
 // How long a rank that lost a connection waits to hear of a death elsewhere.
 constexpr std::int64_t kNewsWait_ms = 20;
 // How often a program that asks all the time for the communicator's failure has links looked at.
@@ -239,34 +237,6 @@ double Communicator::estimate_ns(const Requests& requests) {
   return collectives + std::max(sends, receives);
 }
 
-void Communicator::wait_idle() {
-  drive_until(device_, [this] { return idle(); }, {Deadline::never(), &aborted_});
-}
-
-void Communicator::abort() noexcept {
-  aborted_.store(true, std::memory_order_release);
-  const bool busy = !idle();
-  // Peers that wait for our part would wait for ever; those that do not need us must not be
-  // disturbed.
-  fail(Error(ErrorCode::kRemote, format("rank %d aborted the communicator", rank_)), busy);
-  end_in_flight();
-  leave();
-}
-
-// Of a communicator that has failed: what runs now sees that and ends; what is queued behind a
-// user's function ends when its turn comes, without touching the user's buffers, and need not be
-// waited for.
-void Communicator::end_in_flight() noexcept {
-  drive_until(device_, [this] { return idle(); }, {Deadline::after_ms(kAbortWait_ms), nullptr});
-}
-
-void Communicator::leave() noexcept {
-  left_.store(true, std::memory_order_release);
-  if (!joined()) return;
-  membership_->leave();
-  device_.quiesce_doorbells();
-}
-
 // None once failed: what is still queued then ends when its turn comes, perhaps after the others
 // have let go of this communicator, so nobody may sleep on a bell that goes with it.
 std::span<Doorbell* const> Communicator::doorbells() {
@@ -284,37 +254,6 @@ std::optional<Error> Communicator::failure() {
   }
   const std::lock_guard lock(failure_mutex_);
   return failure_;
-}
-
-// Who has left or died by now did no harm to what is over.
-std::optional<Error> Communicator::look_back() {
-  hear_news();
-  std::optional<Error> proof;
-  drive_until(device_, [&] { return look_from_outside(proof); }, {Deadline::never(), &aborted_});
-  if (proof) fail(*proof, true);
-  const std::lock_guard lock(failure_mutex_);
-  if (failure_ && failure_->code() == ErrorCode::kInvalidUsage) return failure_;
-  return std::nullopt;
-}
-
-// Peers that neither leave nor use the communicator do not answer, and are not waited for for long.
-void Communicator::drain() {
-  const auto drained = [this] {
-    const bool is_over = !joined() || failed_.load(std::memory_order_acquire) ||
-                         left_.load(std::memory_order_acquire) || is_forked();
-    if (is_over) return true;
-    const auto look = [this] {
-      bool done = true;
-      for (Transport* transport : polled_) {
-        transport->poll();
-        done = transport->try_drain() && done;
-      }
-      return done || loss_ || membership_->poll().has_value();
-    };
-    return device_.executor().try_hold(Condition(look));
-  };
-  if (polled_.empty()) return;
-  drive_until(device_, drained, {Deadline::after_ms(kDrainWait_ms), &aborted_});
 }
 
 void Communicator::hear_news() {

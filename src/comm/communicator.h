@@ -66,19 +66,12 @@ class Communicator final : public RunOwner {
   void join_streams(const Requests& requests, const Event& after) noexcept;
   // How long these operations of one group would take, that check() let pass. Does nothing.
   double estimate_ns(const Requests& requests);
-  // Waits until nothing of this communicator is under way.
-  void wait_idle();
-  // The last look before leaving, with nothing under way: the disagreement of ranks that has become
-  // the communicator's failure by now, if one has.
-  std::optional<Error> look_back();
-  // Waits, a moment at most, until what network libraries still hold of ours has arrived: it would
-  // be lost when the transports go. With nothing under way.
-  void drain();
+  // Waits until nothing of this communicator is under way, and says goodbye to the other ranks;
+  // nothing is submitted afterwards. The disagreement of ranks that shows now at the latest, if one
+  // does. With patience it also waits so long for the others to part, so that all of them are told.
+  std::optional<Error> part(std::int64_t patience_ms);
   // Ends what is under way. Local.
   void abort() noexcept;
-  // Says goodbye to the other ranks, and makes sure that no thread sleeps on what goes with this.
-  // Not from a task. Nothing is submitted afterwards.
-  void leave() noexcept;
 
   // Throws the communicator's failure, if it has one.
   void throw_if_failed() {
@@ -126,6 +119,12 @@ class Communicator final : public RunOwner {
   std::optional<Error> judge_links(const ScheduleRun* collective);
   Error first_of(const std::exception& error) const;
   bool look_from_outside(std::optional<Error>& proof);
+  void wait_idle();
+  std::optional<Error> look_back();
+  std::optional<Error> compare_with_all(const Wait& wait);
+  bool wait_for_settled(std::uint32_t step, const Wait& wait);
+  void drain();
+  void leave() noexcept;
   [[noreturn]] void throw_failure();
   std::unique_ptr<GroupRun> make_run(const Requests& requests);
   void end_in_flight() noexcept;

@@ -28,6 +28,13 @@ std::optional<Error> Ledger::judge_unread(int peer, const Descriptor& theirs) co
                       peer, describe(theirs).c_str(), rank_, next_));
 }
 
+Error Ledger::too_late(const Heard& heard) const {
+  return Error(ErrorCode::kInvalidUsage,
+               format("ranks do not agree: rank %d has issued %s, but rank %d has parted after %u "
+                      "collectives; every rank must issue the same operations in the same order",
+                      heard.peer, describe(heard.theirs).c_str(), rank_, next_));
+}
+
 void Ledger::hear(int peer, ByteView claim) {
   Heard heard{peer, {}};
   if (claim.size() != sizeof heard.theirs || heard_.size() == kMostHeard) return;
@@ -35,11 +42,18 @@ void Ledger::hear(int peer, ByteView claim) {
   heard_.push_back(heard);
 }
 
+std::optional<Descriptor> Ledger::close() {
+  closed_ = true;
+  if (next_ == 0) return std::nullopt;
+  return begun_[(next_ - 1) % kKept];
+}
+
 std::optional<Error> Ledger::judge_heard() {
   std::optional<Error> proof;
   std::erase_if(heard_, [&](const Heard& heard) {
-    if (age(heard.theirs.sequence) <= 0) return false;
-    if (!proof) proof = judge(heard.peer, heard.theirs);
+    const bool is_to_come = age(heard.theirs.sequence) <= 0;
+    if (is_to_come && !closed_) return false;
+    if (!proof) proof = is_to_come ? too_late(heard) : judge(heard.peer, heard.theirs);
     return true;
   });
   return proof;

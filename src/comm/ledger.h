@@ -42,6 +42,8 @@ class Ledger {
   // Notes what a peer claims to have begun, until we have begun ours. Other claims than descriptors
   // are not for us.
   void hear(int peer, ByteView claim);
+  // Nothing begins any more. The last collective that did, if any.
+  std::optional<Descriptor> close();
   // The first proof among what was heard.
   std::optional<Error> judge_heard();
 
@@ -51,6 +53,8 @@ class Ledger {
     Descriptor theirs;
   };
 
+  Error too_late(const Heard& heard) const;
+
   // How far back a number lies: 1 is the last one begun, 0 and less are yet to come. Numbers wrap.
   std::int32_t age(std::uint32_t sequence) const {
     return static_cast<std::int32_t>(next_ - sequence);
@@ -59,6 +63,7 @@ class Ledger {
   const int rank_;
   std::array<Descriptor, kKept> begun_{};  // by number, modulo kKept
   std::uint32_t next_ = 0;
+  bool closed_ = false;
   std::vector<Heard> heard_;
 };
 

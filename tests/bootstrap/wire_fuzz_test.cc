@@ -119,6 +119,7 @@ TEST(Fuzz, faults_and_small_messages) {
          EXPECT_TRUE(!again || again->size() <= 4 + kMaxClaimBytes);
          return again;
        });
+  fuzz({SettledMessage{2}.encode().payload}, kIterations / 10, reencode<SettledMessage>);
   fuzz({WelcomeMessage{random_key()}.encode().payload}, kIterations / 10, reencode<WelcomeMessage>);
 }
 

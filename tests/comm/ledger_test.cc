@@ -50,6 +50,23 @@ TEST(Ledger, blames_nobody_for_what_is_yet_to_begin) {
   EXPECT_FALSE(ledger.judge_unread(1, broadcast(5000, 2)));
 }
 
+TEST(Ledger, takes_what_is_yet_to_begin_for_proof_once_nothing_begins_any_more) {
+  Ledger ledger(0);
+  begin(ledger, 0, 5);
+  ledger.hear(1, bytes(broadcast(4, 0)));
+  ledger.hear(2, bytes(broadcast(5, 0)));
+  EXPECT_FALSE(ledger.judge_heard());
+  const std::optional<Descriptor> last = ledger.close();
+  ASSERT_TRUE(last);
+  EXPECT_EQ(*last, broadcast(4, 0));
+  const auto proof = ledger.judge_heard();
+  ASSERT_TRUE(proof);
+  const std::string text = proof->what();
+  EXPECT_NE(text.find("rank 2 has issued Broadcast number 5"), std::string::npos) << text;
+  EXPECT_NE(text.find("rank 0 has parted after 5 collectives"), std::string::npos) << text;
+  EXPECT_FALSE(Ledger(0).close());
+}
+
 TEST(Ledger, remembers_the_last_ones_only) {
   Ledger ledger(0);
   begin(ledger, 0, Ledger::kKept + 10);

@@ -52,8 +52,7 @@ Made stall(int rank, const UniqueId& id, const Config& config) {
   communicator->exchange({});
   Made made;
   for (const LinkCounts& link : traced->counts()) ++made[{link.peer, link.sends}];
-  EXPECT_FALSE(communicator->look_back());
-  communicator->leave();
+  EXPECT_FALSE(communicator->part(0));
   return made;
 }
 

@@ -13,6 +13,9 @@
 namespace catenary_torch {
 namespace {
 
+// For ranks that come to the group's end later, so that all hear if they did not agree.
+constexpr std::chrono::milliseconds kPatienceAtEnd{5000};
+
 // The library counts ranks within the group.
 std::string who_is_who(const std::vector<std::uint64_t>& global_ranks) {
   constexpr std::size_t kMost = 32;
@@ -60,7 +63,9 @@ void CatenaryBackend::shutdown() {
   stream_->wait();
   settle_all(*communicator_);
   settle_all(messages_->communicator());
-  const std::exception_ptr disagreement = communicator_->finalize();
+  // Who comes to this is through with its messages too: they are cut off only when all are here.
+  const std::exception_ptr disagreement =
+      communicator_->finalize(std::min<Milliseconds>(options_->timeout, kPatienceAtEnd));
   communicator_->close();
   messages_->close();
   if (disagreement) std::rethrow_exception(disagreement);

@@ -167,13 +167,14 @@ void Communicator::abort(const std::string& why) {
   ncclCommAbort(comm);
 }
 
-std::exception_ptr Communicator::finalize() {
+std::exception_ptr Communicator::finalize(std::chrono::milliseconds patience) {
   ncclComm_t comm = comm_.load();
   {
     const std::lock_guard lock(mutex_);
     if (comm == nullptr || !failure_.empty()) return nullptr;
   }
-  return ncclCommFinalize(comm) == ncclInvalidUsage ? failure() : nullptr;
+  const auto patience_ms = static_cast<int>(patience.count());
+  return catCommFinalize(comm, patience_ms) == ncclInvalidUsage ? failure() : nullptr;
 }
 
 void Communicator::close() {

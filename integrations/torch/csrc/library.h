@@ -89,9 +89,10 @@ class Communicator {
   void throw_if_failed();
   // Ends what is under way; `why` is what failure() says from here on, if nothing failed before.
   void abort(const std::string& why);
-  // Waits for what is under way. The disagreement of ranks that nobody has been told of yet, or
-  // null: what one rank only sent may have been wrong, and show in nothing that came after it.
-  std::exception_ptr finalize();
+  // Waits for what is under way, and for the other ranks to come to this too, not longer than
+  // `patience`. The disagreement of ranks that nobody has been told of yet, or null: what a rank
+  // only sent may have been wrong, and show in nothing that came after it.
+  std::exception_ptr finalize(std::chrono::milliseconds patience);
   // Leaves. Waits for what is under way.
   void close();
 

@@ -405,12 +405,37 @@ def disagree_in_torch(name):
     return call
 
 
-def disagree_at_last(rank, world):
-    """All believe to be the root, and have sent: nothing but the end of the group shows it."""
-    dist.broadcast(torch.ones(8), rank)
-    time.sleep(0.5)  # what has not come cannot be seen
-    raises("in torch BROADCAST of Float with root 1", dist.destroy_process_group)
-    # The frame destroys it again, as who catches this must: torch takes it for alive.
+def last_words(call, *said, late=()):
+    """A program that ends with `call`, after which nothing but the group's end can show that ranks do not agree."""
+    def run(rank, world):
+        try:
+            call(rank, world)  # which may hear it, if others have come to the end already
+            if rank in late:
+                time.sleep(1)
+            dist.destroy_process_group()
+        except dist.DistBackendError as error:
+            assert all(text in str(error) for text in said), str(error)
+        else:
+            raise AssertionError("nobody said that ranks did not agree")
+        # The frame destroys it again, as who catches this must: torch takes it for alive.
+
+    return run
+
+
+# Programs that go wrong in their last call, of which some ranks or all see nothing.
+LAST_WORDS = {
+    "all are roots": last_words(lambda rank, world: dist.broadcast(torch.ones(8), rank),
+                                "in torch BROADCAST of Float with root "),
+    "one has another root": last_words(lambda rank, world: dist.broadcast(torch.ones(8), int(rank == 1)),
+                                       "in torch BROADCAST of Float with root 0", "with root 1"),
+    "the root is late": last_words(lambda rank, world: dist.broadcast(torch.ones(8), rank),
+                                     "in torch BROADCAST of Float with root ", late=[0]),
+    "one leaves it out": last_words(lambda rank, world: rank == 1 or dist.broadcast(torch.ones(8), 0),
+                                    "in torch BROADCAST of Float with root 0", "rank 1 has parted after 0 collectives"),
+    "one calls another one": last_words(
+        lambda rank, world: dist.broadcast(torch.ones(8), 0) if rank == 0 else dist.reduce(torch.ones(8), 0),
+        "in torch BROADCAST of Float with root 0", "in torch REDUCE of Float by SUM with root 0"),
+}
 
 
 def time_out(rank, world):
@@ -428,15 +453,16 @@ def main():
     parser.add_argument("--world", type=int, nargs="*", default=[2, 3])
     worlds = parser.parse_args().world
     ranks.run(max(worlds), receive_late)
-    ranks.run(2, disagree_at_last)
     for world in worlds:
         began = time.monotonic()
         count = ranks.run(world, all_checks)[0]
         ranks.run(world, disagree)
         for name in DISAGREEMENTS:
             ranks.run(world, disagree_in_torch(name))
+        for words in LAST_WORDS.values():
+            ranks.run(world, words)
         ranks.run(world, time_out, timeout=1)
-        print(f"{world} ranks: {count + 2 + len(DISAGREEMENTS)} checks passed in {time.monotonic() - began:.1f} s", flush=True)
+        print(f"{world} ranks: {count + 2 + len(DISAGREEMENTS) + len(LAST_WORDS)} checks passed in {time.monotonic() - began:.1f} s", flush=True)
 
 
 if __name__ == "__main__":

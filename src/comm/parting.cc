@@ -1,0 +1,132 @@
+// How a communicator ends: in peace, after a last look at whether the ranks agree, or by an abort.
+#include "src/comm/communicator.h"
+#include "src/device/process_life.h"
+
+namespace catenary {
+namespace {
+
+constexpr std::int64_t kAbortWait_ms = 100;
+constexpr std::int64_t kDrainWait_ms = 2000;
+// How long to wait for word of the others without a look at what they do meanwhile: transports that
+// are polled wait for us.
+constexpr std::int64_t kLongSlice_ms = 20;
+constexpr std::int64_t kShortSlice_ms = 1;
+
+}  // namespace
+
+std::optional<Error> Communicator::part(std::int64_t patience_ms) {
+  wait_idle();
+  std::optional<Error> disagreement = look_back();
+  if (!disagreement && patience_ms > 0) {
+    disagreement = compare_with_all({Deadline::after_ms(patience_ms), &aborted_});
+  }
+  drain();
+  leave();
+  return disagreement;
+}
+
+void Communicator::wait_idle() {
+  drive_until(device_, [this] { return idle(); }, {Deadline::never(), &aborted_});
+}
+
+// With nothing under way: the disagreement of ranks that has become the communicator's failure by
+// now, if one has. Who has left or died by now did no harm to what is over.
+std::optional<Error> Communicator::look_back() {
+  hear_news();
+  std::optional<Error> proof;
+  drive_until(device_, [&] { return look_from_outside(proof); }, {Deadline::never(), &aborted_});
+  if (proof) fail(*proof, true);
+  const std::lock_guard lock(failure_mutex_);
+  if (failure_ && failure_->code() == ErrorCode::kInvalidUsage) return failure_;
+  return std::nullopt;
+}
+
+// Once all have settled the first step, nothing of any collective is still to come, and all have
+// heard which one was another's last if it was not theirs. Who finds proof then tells the others,
+// and they have heard it once all have settled the second step.
+std::optional<Error> Communicator::compare_with_all(const Wait& wait) {
+  if (nranks_ == 1 || !joined() || failed_.load(std::memory_order_acquire) || is_forked()) {
+    return std::nullopt;
+  }
+  std::optional<Descriptor> last;
+  const auto close = [&] {
+    last = ledger_.close();
+    return true;
+  };
+  const auto closed = [&] { return device_.executor().try_hold(Condition(close)); };
+  if (!drive_until(device_, closed, wait)) return std::nullopt;
+  if (last) membership_->claim(std::as_bytes(std::span(&*last, 1)));
+  for (const std::uint32_t step : {1u, 2u}) {
+    membership_->settle(step);
+    const bool all_did = wait_for_settled(step, wait);
+    if (std::optional<Error> disagreement = look_back()) return disagreement;
+    if (!all_did) break;
+  }
+  return std::nullopt;
+}
+
+// False: some did not, or there was a failure.
+bool Communicator::wait_for_settled(std::uint32_t step, const Wait& wait) {
+  const std::int64_t slice_ms = polled_.empty() ? kLongSlice_ms : kShortSlice_ms;
+  std::optional<Error> proof;
+  while (!failed_.load(std::memory_order_acquire)) {
+    const int left_ms = wait.deadline.remaining_ms(static_cast<int>(slice_ms));
+    if (membership_->wait_for_settled(step, {Deadline::after_ms(left_ms), wait.cancelled})) {
+      return true;
+    }
+    if (wait.is_cancelled() || wait.deadline.passed()) return false;
+    look_from_outside(proof);
+    if (proof) fail(*proof, true);
+  }
+  return false;
+}
+
+// Waits, a moment at most, until what network libraries still hold of ours has arrived: it would be
+// lost when the transports go. With nothing under way. Peers that neither leave nor use the
+// communicator do not answer, and are not waited for for long.
+void Communicator::drain() {
+  const auto drained = [this] {
+    const bool is_over = !joined() || failed_.load(std::memory_order_acquire) ||
+                         left_.load(std::memory_order_acquire) || is_forked();
+    if (is_over) return true;
+    const auto look = [this] {
+      bool done = true;
+      for (Transport* transport : polled_) {
+        transport->poll();
+        done = transport->try_drain() && done;
+      }
+      return done || loss_ || membership_->poll().has_value();
+    };
+    return device_.executor().try_hold(Condition(look));
+  };
+  if (polled_.empty()) return;
+  drive_until(device_, drained, {Deadline::after_ms(kDrainWait_ms), &aborted_});
+}
+
+void Communicator::abort() noexcept {
+  aborted_.store(true, std::memory_order_release);
+  const bool busy = !idle();
+  // Peers that wait for our part would wait for ever; those that do not need us must not be
+  // disturbed.
+  fail(Error(ErrorCode::kRemote, format("rank %d aborted the communicator", rank_)), busy);
+  end_in_flight();
+  leave();
+}
+
+// Of a communicator that has failed: what runs now sees that and ends; what is queued behind a
+// user's function ends when its turn comes, without touching the user's buffers, and need not be
+// waited for.
+void Communicator::end_in_flight() noexcept {
+  drive_until(device_, [this] { return idle(); }, {Deadline::after_ms(kAbortWait_ms), nullptr});
+}
+
+// Says goodbye to the other ranks, and makes sure that no thread sleeps on what goes with this. Not
+// from a task.
+void Communicator::leave() noexcept {
+  left_.store(true, std::memory_order_release);
+  if (!joined()) return;
+  membership_->leave();
+  device_.quiesce_doorbells();
+}
+
+}  // namespace catenary
