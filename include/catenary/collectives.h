@@ -80,8 +80,9 @@ ncclResult_t catMarkCollectives(ncclComm_t comm, uint32_t mark);
  * milliseconds, and not for those that have left or ended. Ranks that did not issue the same
  * collectives then all get ncclInvalidUsage, with a message that names what two of them issued:
  * also of the last one, of which ranks that only send would hear nothing more. Ranks that do not
- * come in time are no error. It is for ranks in processes or threads of their own: in one thread,
- * each would wait in vain for the next one.
+ * come in time are no error. With a communicator that does not block it gives ncclInProgress, and
+ * ncclCommGetAsyncError the outcome. It is for ranks in processes or threads of their own: in one
+ * thread, each would wait in vain for the next one.
  */
 ncclResult_t catCommFinalize(ncclComm_t comm, int patienceMs);
 

@@ -104,9 +104,13 @@ void make_child(const Communicator& parent, ncclComm_t* place,
   group.end();
 }
 
-ncclResult_t finalize(const CommCall& call, std::int64_t patience_ms) {
+ncclResult_t finalize(const char* function, ncclComm_t comm, std::int64_t patience_ms) {
+  const CommCall call(comm, function);
   std::atomic<bool>& finalized = call.handle().finalized;
-  finalized.store(true, std::memory_order_release);
+  if (finalized.exchange(true, std::memory_order_acq_rel)) {
+    throw_error(ErrorCode::kInvalidArgument, "%s : another thread finalizes the communicator",
+                function);
+  }
   if (call->options().blocking) {
     if (const auto disagreement = call->part(patience_ms)) throw Error(*disagreement);
     return ncclSuccess;
@@ -230,7 +234,7 @@ CATENARY_NCCL(ncclResult_t, CommShrink,
 CATENARY_NCCL(ncclResult_t, CommFinalize, (ncclComm_t comm)) {
   return guarded_result([&]() -> ncclResult_t {
     if (comm == nullptr) return ncclSuccess;
-    return finalize(CommCall(comm, "ncclCommFinalize"), 0);
+    return finalize("ncclCommFinalize", comm, 0);
   });
 }
 
@@ -240,7 +244,7 @@ CATENARY_EXPORT ncclResult_t catCommFinalize(ncclComm_t comm, int patienceMs) {
     if (patienceMs < 0) {
       throw_error(ErrorCode::kInvalidArgument, "catCommFinalize : a patience of %d ms", patienceMs);
     }
-    return finalize(CommCall(comm, "catCommFinalize"), patienceMs);
+    return finalize("catCommFinalize", comm, patienceMs);
   });
 }
 

@@ -1,10 +1,10 @@
 // RootLine: a member's end of its control connection, and what came over it.
 //
-// Threads: any; one mutex inside, held for no wait. Waiting: only wait_for, and goodbye for the
-// answer of a thread of its own process. Owner: the Membership. Failure: faults of others are a
-// sticky value; the connection's end is one too, if it means that somebody died. The destructor
-// says goodbye, so whatever unwinds a Membership does not look like a death; only the process's end
-// does.
+// Threads: any; one mutex inside, held for no wait. Waiting: only wait_for and wait_for_settled,
+// and goodbye for the answer of a thread of its own process. Owner: the Membership. Failure: faults
+// of others are a sticky value; the connection's end is one too, if it means that somebody died.
+// The destructor says goodbye, so whatever unwinds a Membership does not look like a death; only
+// the process's end does.
 #pragma once
 
 #include <functional>
@@ -67,7 +67,7 @@ class RootLine {
   // Guarded by mutex_.
   std::mutex mutex_;
   std::optional<ControlChannel> channel_;  // empty once the root or we have left
-  int waiting_ = 0;                        // threads in wait_for: they receive, others need not
+  int waiting_ = 0;  // threads that wait for what comes: they receive, others need not
   bool left_ = false;
   std::optional<Error> fault_;
   bool fault_is_shared_ = false;  // the others know it, or learn it from the root

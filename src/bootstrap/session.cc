@@ -163,7 +163,7 @@ bool Session::claim(int rank, const Frame& frame) {
 
 bool Session::settle(int rank, const Frame& frame) {
   const auto message = SettledMessage::parse(frame.payload);
-  if (!message || !complete_ || message->step <= at(rank).step) return false;
+  if (!message || !complete_ || message->step < at(rank).step) return false;
   at(rank).step = message->step;
   tell_settled();
   return true;

@@ -247,10 +247,8 @@ std::span<Doorbell* const> Communicator::doorbells() {
 std::optional<Error> Communicator::failure() {
   hear_news();
   const std::int64_t now = now_ns();
-  std::optional<Error> proof;
-  if (now >= next_look_ns_.load(std::memory_order_relaxed) && look_from_outside(proof)) {
+  if (now >= next_look_ns_.load(std::memory_order_relaxed) && look_from_outside()) {
     next_look_ns_.store(now + kLookEvery_ns, std::memory_order_relaxed);
-    if (proof) fail(*proof, true);
   }
   const std::lock_guard lock(failure_mutex_);
   return failure_;
@@ -259,7 +257,11 @@ std::optional<Error> Communicator::failure() {
 void Communicator::hear_news() {
   if (is_forked()) return;  // the connection is the parent's
   if (!joined() || failed_.load(std::memory_order_acquire)) return;
-  if (const std::optional<Error> news = membership_->poll()) fail(*news, false);
+  const std::optional<Error> news = membership_->poll();
+  if (!news) return;
+  // Who has died by now did no harm to what is over.
+  if (parting_.load(std::memory_order_acquire) && news->code() == ErrorCode::kRemote) return;
+  fail(*news, false);
 }
 
 void Communicator::throw_failure() {
@@ -313,16 +315,18 @@ std::optional<Error> Communicator::judge_links(const ScheduleRun* collective) {
   return std::nullopt;
 }
 
-// For a thread that does not drive. False: somebody else does, and nothing was looked at.
-bool Communicator::look_from_outside(std::optional<Error>& proof) {
+// For a thread that does not drive. False: somebody else does, and nothing was looked at. Who looks
+// after this sees the proof that it found as a failure, of which the others have been told.
+bool Communicator::look_from_outside() {
   const bool is_over = !joined() || failed_.load(std::memory_order_acquire) ||
                        left_.load(std::memory_order_acquire) || is_forked();
   if (is_over) return true;
   const auto look = [&] {
     if (loss_) return true;  // links are not touched while it is open who died
     poll_transports();
-    proof = judge_claims();
+    std::optional<Error> proof = judge_claims();
     if (!proof) proof = judge_links(nullptr);
+    if (proof) fail(*proof, true);
     return true;
   };
   return device_.executor().try_hold(Condition(look));
@@ -394,11 +398,12 @@ void Communicator::fail(const Error& error, bool tell_peers) noexcept {
     const std::lock_guard lock(failure_mutex_);
     if (failure_) return;
     failure_ = error;
+    // Before anybody sees it here, and leaves.
+    if (tell_peers && joined()) membership_->report(error);
   }
   failed_.store(true, std::memory_order_release);
   in_trouble_.store(true, std::memory_order_release);
   if (!aborted_.load(std::memory_order_acquire)) CATENARY_WARN(error.what());
-  if (tell_peers && joined()) membership_->report(error);
   device_.doorbell().ring();
 }
 

@@ -2,10 +2,10 @@
 //
 // Threads: submit() and the queries from any thread, but the calls of all ranks must agree on one
 // order; abort() and failure() from any thread at any time, also while others wait. Waiting: join()
-// waits for all ranks, wait_idle() for this rank's operations; submit() does not wait. Owner: the
-// handle of the C boundary; what outlives that in a stream, after an abort, keeps it. Failure:
-// calls throw Error; what fails later becomes the one failure of the communicator, which every
-// later call throws.
+// waits for all ranks, part() for this rank's operations and, if told so, for other ranks that
+// part; submit() does not wait. Owner: the handle of the C boundary; what outlives that in a
+// stream, after an abort, keeps it. Failure: calls throw Error; what fails later becomes the one
+// failure of the communicator, which every later call throws.
 #pragma once
 
 #include <array>
@@ -118,7 +118,7 @@ class Communicator final : public RunOwner {
   std::optional<Error> judge_claims();
   std::optional<Error> judge_links(const ScheduleRun* collective);
   Error first_of(const std::exception& error) const;
-  bool look_from_outside(std::optional<Error>& proof);
+  bool look_from_outside();
   void wait_idle();
   std::optional<Error> look_back();
   std::optional<Error> compare_with_all(const Wait& wait);
@@ -168,6 +168,7 @@ class Communicator final : public RunOwner {
   std::atomic<bool> failed_{false};
   std::atomic<bool> aborted_{false};
   std::atomic<bool> left_{false};
+  std::atomic<bool> parting_{false};  // nothing is under way, nor will be
   std::atomic<std::uint32_t> mark_{0};
   std::atomic<std::int64_t> next_look_ns_{0};  // of failure(), for proof
   std::mutex failure_mutex_;

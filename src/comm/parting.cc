@@ -1,4 +1,8 @@
 // How a communicator ends: in peace, after a last look at whether the ranks agree, or by an abort.
+#include <algorithm>
+#include <limits>
+#include <span>
+
 #include "src/comm/communicator.h"
 #include "src/device/process_life.h"
 
@@ -11,6 +15,8 @@ constexpr std::int64_t kDrainWait_ms = 2000;
 // are polled wait for us.
 constexpr std::int64_t kLongSlice_ms = 20;
 constexpr std::int64_t kShortSlice_ms = 1;
+// Once all are known to be there, they have this long to tell what they found.
+constexpr int kTellingWait_ms = 500;
 
 }  // namespace
 
@@ -33,50 +39,53 @@ void Communicator::wait_idle() {
 // now, if one has. Who has left or died by now did no harm to what is over.
 std::optional<Error> Communicator::look_back() {
   hear_news();
-  std::optional<Error> proof;
-  drive_until(device_, [&] { return look_from_outside(proof); }, {Deadline::never(), &aborted_});
-  if (proof) fail(*proof, true);
+  drive_until(device_, [this] { return look_from_outside(); }, {Deadline::never(), &aborted_});
   const std::lock_guard lock(failure_mutex_);
   if (failure_ && failure_->code() == ErrorCode::kInvalidUsage) return failure_;
   return std::nullopt;
 }
 
-// Once all have settled the first step, nothing of any collective is still to come, and all have
-// heard which one was another's last if it was not theirs. Who finds proof then tells the others,
-// and they have heard it once all have settled the second step.
+// Once all have settled the first step, nothing of any collective is still to come but what is on
+// its way through a network, and all have heard which one was another's last if it was not theirs.
+// Who finds proof then tells the others, and they have heard it once all have settled the second
+// step.
 std::optional<Error> Communicator::compare_with_all(const Wait& wait) {
   if (nranks_ == 1 || !joined() || failed_.load(std::memory_order_acquire) || is_forked()) {
     return std::nullopt;
   }
   std::optional<Descriptor> last;
   const auto close = [&] {
+    if (aborted_.load(std::memory_order_acquire) || !idle()) return true;
     last = ledger_.close();
+    parting_.store(true, std::memory_order_release);
     return true;
   };
-  const auto closed = [&] { return device_.executor().try_hold(Condition(close)); };
-  if (!drive_until(device_, closed, wait)) return std::nullopt;
+  drive_until(
+      device_, [&] { return device_.executor().try_hold(Condition(close)); }, wait);
+  if (!parting_.load(std::memory_order_acquire)) return std::nullopt;
   if (last) membership_->claim(std::as_bytes(std::span(&*last, 1)));
-  for (const std::uint32_t step : {1u, 2u}) {
-    membership_->settle(step);
-    const bool all_did = wait_for_settled(step, wait);
-    if (std::optional<Error> disagreement = look_back()) return disagreement;
-    if (!all_did) break;
-  }
-  return std::nullopt;
+
+  membership_->settle(1);
+  const bool all_came = wait_for_settled(1, wait);
+  std::optional<Error> disagreement = look_back();
+  if (disagreement || !all_came) return disagreement;
+
+  membership_->settle(2);
+  const int left_ms = wait.deadline.remaining_ms(std::numeric_limits<int>::max());
+  wait_for_settled(2, {Deadline::after_ms(std::max(left_ms, kTellingWait_ms)), wait.cancelled});
+  return look_back();
 }
 
 // False: some did not, or there was a failure.
 bool Communicator::wait_for_settled(std::uint32_t step, const Wait& wait) {
   const std::int64_t slice_ms = polled_.empty() ? kLongSlice_ms : kShortSlice_ms;
-  std::optional<Error> proof;
   while (!failed_.load(std::memory_order_acquire)) {
     const int left_ms = wait.deadline.remaining_ms(static_cast<int>(slice_ms));
     if (membership_->wait_for_settled(step, {Deadline::after_ms(left_ms), wait.cancelled})) {
       return true;
     }
     if (wait.is_cancelled() || wait.deadline.passed()) return false;
-    look_from_outside(proof);
-    if (proof) fail(*proof, true);
+    look_from_outside();
   }
   return false;
 }

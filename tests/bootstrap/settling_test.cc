@@ -65,6 +65,7 @@ TEST(Settling, waits_for_nobody_who_has_left_and_is_no_fault_while_somebody_is_l
 TEST(Settling, ends_with_a_fault) {
   const Config config = loopback();
   const UniqueId id = create_unique_id(config);
+  std::barrier over(2);
   expect_no_errors(run_ranks(2, [&](int rank) {
     Membership membership(id, rank, 2, within_ms(5000), config);
     if (rank == 0) {
@@ -74,7 +75,27 @@ TEST(Settling, ends_with_a_fault) {
     } else {
       membership.report(Error(ErrorCode::kSystem, "broken"));
     }
+    over.arrive_and_wait();  // a goodbye would end the wait as well
   }));
+}
+
+TEST(Settling, twice_changes_nothing_and_backwards_ends_the_connection) {
+  const Config config = loopback();
+  const UniqueId id = create_unique_id(config);
+  std::barrier over(2);
+  const auto errors = run_ranks(2, [&](int rank) {
+    Membership membership(id, rank, 2, within_ms(5000), config);
+    membership.settle(2);
+    membership.settle(2);
+    EXPECT_TRUE(membership.wait_for_settled(2, within_ms(5000)));
+    EXPECT_FALSE(membership.poll().has_value());
+    over.arrive_and_wait();
+    if (rank == 1) membership.settle(1);
+    const auto fault = fault_soon(membership);
+    over.arrive_and_wait();
+    if (fault) throw Error(*fault);
+  });
+  expect_error(errors[0], ErrorCode::kRemote, "rank 1 (");
 }
 
 }  // namespace

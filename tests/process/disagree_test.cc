@@ -14,13 +14,15 @@ namespace {
 using namespace std::chrono_literals;
 
 // False: others were through, and disagreed, before this rank was, which was told so.
-bool join(Seat& seat, const ncclUniqueId& id, const std::vector<std::string>& said) {
-  const ncclResult_t joined = ncclCommInitRank(&seat.comm, seat.nranks, id, seat.rank);
+bool join(Seat& seat, const ncclUniqueId& id, const std::vector<std::string>& said,
+          ncclConfig_t config = NCCL_CONFIG_INITIALIZER) {
+  ncclResult_t joined = ncclCommInitRankConfig(&seat.comm, seat.nranks, id, seat.rank, &config);
+  if (joined == ncclInProgress) joined = wait_while_in_progress(seat.comm, 15s);
   if (joined != ncclInvalidUsage || said.empty()) {
     require_success(joined, "ncclCommInitRank");
     return true;
   }
-  const std::string told = last_error();
+  const std::string told = ncclGetLastError(seat.comm);
   for (const std::string& part : said) require(contains(told, part), told);
   return false;
 }
@@ -86,20 +88,22 @@ TEST(Disagreement, about_the_length_of_a_message) {
                        "rank 0 has issued Send number 0 (count 3, float)"});
 }
 
-// `call` for each rank, then the end, to which the last rank comes late. What each was told there.
-std::vector<std::string> last_words(int nranks,
-                                    const std::function<ncclResult_t(const Seat&, float*)>& call,
-                                    ncclResult_t expected, const std::vector<std::string>& said) {
-  return run_ranks({nranks, 1}, [&](int rank, int count, const ncclUniqueId& id) {
+// `call` for each rank, then `end`, to which the last rank comes late. What went wrong.
+using Call = std::function<ncclResult_t(const Seat&, float*)>;
+std::vector<std::string> last_words(int nranks, const Call& call, ncclResult_t expected,
+                                    const std::vector<std::string>& said,
+                                    ncclConfig_t config = NCCL_CONFIG_INITIALIZER) {
+  return run_ranks({nranks, 1}, [&, config](int rank, int count, const ncclUniqueId& id) {
     TestStream stream;
     Seat seat{rank, count, nullptr, stream};
-    if (!join(seat, id, said)) return;
+    if (!join(seat, id, said, config)) return;
     std::vector<float> data(1000, 1);
     const ncclResult_t called = call(seat, data.data());
     if (called != expected) require_success(called, "the call");
     if (rank == count - 1) std::this_thread::sleep_for(200ms);
-    const ncclResult_t end = catCommFinalize(seat.comm, 10'000);
-    const std::string text = last_error();
+    ncclResult_t end = catCommFinalize(seat.comm, 10'000);
+    if (end == ncclInProgress) end = wait_while_in_progress(seat.comm, 15s);
+    const std::string text = ncclGetLastError(seat.comm);
     require(end == expected, std::to_string(end) + ": " + text);
     for (const std::string& part : said) require(contains(text, part), text);
     seat.finish();
@@ -136,6 +140,17 @@ TEST_P(LastDisagreement, of_who_stops_too_early_is_told_to_all) {
   for (const std::string& failure : failures) ADD_FAILURE() << failure;
 }
 
+// Others than who ends ask for the communicator's state meanwhile.
+TEST_P(LastDisagreement, is_told_to_all_whose_communicators_do_not_block) {
+  const auto failures = last_words(
+      GetParam(),
+      [](const Seat& seat, float* data) {
+        return ncclBroadcast(data, data, 100, ncclFloat32, seat.rank, seat.comm, seat.stream);
+      },
+      ncclInvalidUsage, {"has issued Broadcast number 0"}, non_blocking());
+  for (const std::string& failure : failures) ADD_FAILURE() << failure;
+}
+
 TEST_P(LastDisagreement, is_none_if_all_agree) {
   const auto failures =
       last_words(GetParam(),
@@ -160,8 +175,10 @@ TEST(End, waits_for_nobody_who_has_left_and_for_others_as_long_as_it_is_told) {
     const auto took = std::chrono::steady_clock::now() - began;
     require(took < 30s, "it waited for who had left");
     if (rank == 0) require(took >= 100ms, "it had no patience");
+    if (rank == 1) require(took >= 500ms, "it did not wait for who was late");
     seat.finish();
     require_success(ncclCommDestroy(seat.comm), "destroy");
+    if (rank == 0) std::this_thread::sleep_for(1500ms);  // the root is in its process
   });
   for (const std::string& failure : failures) ADD_FAILURE() << failure;
 }

@@ -1,6 +1,7 @@
 #include "backend.h"
 
 #include <c10/util/Exception.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,8 +14,19 @@
 namespace catenary_torch {
 namespace {
 
-// For ranks that come to the group's end later, so that all hear if they did not agree.
-constexpr std::chrono::milliseconds kPatienceAtEnd{5000};
+// Whether this thread is in an `except` or `finally` of Python's.
+bool handles_an_exception() {
+  const py::gil_scoped_acquire python;
+  PyObject* type = nullptr;
+  PyObject* value = nullptr;
+  PyObject* trace = nullptr;
+  PyErr_GetExcInfo(&type, &value, &trace);
+  const bool handles = value != nullptr && value != Py_None;
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  return handles;
+}
 
 // The library counts ranks within the group.
 std::string who_is_who(const std::vector<std::uint64_t>& global_ranks) {
@@ -63,12 +75,16 @@ void CatenaryBackend::shutdown() {
   stream_->wait();
   settle_all(*communicator_);
   settle_all(messages_->communicator());
-  // Who comes to this is through with its messages too: they are cut off only when all are here.
+  // Who cleans up after an exception is to end with that one, and at once.
+  const bool in_trouble = handles_an_exception();
+  const Milliseconds patience = in_trouble ? Milliseconds(0) : patience_.granted();
+  const auto begin = std::chrono::steady_clock::now();
   const std::exception_ptr disagreement =
-      communicator_->finalize(std::min<Milliseconds>(options_->timeout, kPatienceAtEnd));
+      communicator_->finalize(std::min(options_->timeout, patience));
+  patience_.end(std::chrono::steady_clock::now() - begin < patience ? Milliseconds(0) : patience);
   communicator_->close();
   messages_->close();
-  if (disagreement) std::rethrow_exception(disagreement);
+  if (disagreement && !in_trouble) std::rethrow_exception(disagreement);
 }
 
 void CatenaryBackend::abort() {

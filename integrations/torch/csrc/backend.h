@@ -8,9 +8,9 @@
 // that the library cannot reduce, goes through a copy.
 //
 // Threads: as with all c10d backends, calls of one group come in one order on all ranks. Waiting:
-// the constructor for all ranks; shutdown() for what is under way; monitoredBarrier(); sparse
-// all-reduce for a part of it. Failure: c10::Error for bad arguments, DistBackendError for the
-// rest.
+// the constructor for all ranks; shutdown() for what is under way, and a while for other ranks to
+// come to it; monitoredBarrier(); sparse all-reduce for a part of it. Failure: c10::Error for bad
+// arguments, DistBackendError for the rest.
 #pragma once
 
 #include <catenary/collectives.h>
@@ -28,6 +28,7 @@
 #include "elements.h"
 #include "messages.h"
 #include "parts.h"
+#include "patience.h"
 #include "work.h"
 
 namespace catenary_torch {
@@ -135,6 +136,7 @@ class CatenaryBackend final : public c10d::Backend {
   std::shared_ptr<Messages> messages_;
   std::atomic<std::uint64_t> sequence_{0};
   std::uint64_t monitored_barriers_ = 0;
+  Patience patience_;
   std::mutex mutex_;  // callbacks call from threads of their own
   std::vector<c10::weak_intrusive_ptr<CatenaryWork>> recent_;  // guarded by mutex_
   std::thread::id coalescing_;                                 // guarded by mutex_

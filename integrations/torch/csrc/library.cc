@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "marks.h"
@@ -151,7 +152,10 @@ std::exception_ptr Communicator::failure() {
 }
 
 void Communicator::throw_if_failed() {
-  if (std::exception_ptr failed = failure()) std::rethrow_exception(failed);
+  const std::exception_ptr failed = failure();
+  if (!failed) return;
+  told();
+  std::rethrow_exception(failed);
 }
 
 void Communicator::abort(const std::string& why) {
@@ -169,12 +173,11 @@ void Communicator::abort(const std::string& why) {
 
 std::exception_ptr Communicator::finalize(std::chrono::milliseconds patience) {
   ncclComm_t comm = comm_.load();
-  {
-    const std::lock_guard lock(mutex_);
-    if (comm == nullptr || !failure_.empty()) return nullptr;
-  }
-  const auto patience_ms = static_cast<int>(patience.count());
-  return catCommFinalize(comm, patience_ms) == ncclInvalidUsage ? failure() : nullptr;
+  if (comm == nullptr || told_.load()) return nullptr;
+  const auto patience_ms = static_cast<int>(std::max(patience.count(), std::int64_t{0}));
+  if (catCommFinalize(comm, patience_ms) != ncclInvalidUsage) return nullptr;
+  told();
+  return failure();
 }
 
 void Communicator::close() {

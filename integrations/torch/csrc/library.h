@@ -87,11 +87,13 @@ class Communicator {
   // What went wrong so far, or null. Asks how the peers are.
   std::exception_ptr failure();
   void throw_if_failed();
+  // The user has been told of it.
+  void told() { told_.store(true); }
   // Ends what is under way; `why` is what failure() says from here on, if nothing failed before.
   void abort(const std::string& why);
   // Waits for what is under way, and for the other ranks to come to this too, not longer than
-  // `patience`. The disagreement of ranks that nobody has been told of yet, or null: what a rank
-  // only sent may have been wrong, and show in nothing that came after it.
+  // `patience`. The disagreement of ranks that the user has not been told of yet, or null: what a
+  // rank only sent may have been wrong, and show in nothing that came after it.
   std::exception_ptr finalize(std::chrono::milliseconds patience);
   // Leaves. Waits for what is under way.
   void close();
@@ -104,6 +106,7 @@ class Communicator {
   const std::string remark_;
   std::mutex mutex_;
   std::string failure_;  // guarded by mutex_
+  std::atomic<bool> told_{false};
 };
 
 }  // namespace catenary_torch

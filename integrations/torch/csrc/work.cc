@@ -103,8 +103,9 @@ bool CatenaryWork::wait(milliseconds timeout) {
     }
   }
   const std::lock_guard lock(mutex_);
-  if (exception_) std::rethrow_exception(exception_);
-  return true;
+  if (!exception_) return true;
+  communicator_->told();
+  std::rethrow_exception(exception_);
 }
 
 void CatenaryWork::abort() { communicator_->abort(c10::str(operation_.title, " was aborted")); }

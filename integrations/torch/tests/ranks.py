@@ -26,7 +26,8 @@ def _rank(function, rank, world, path, arguments, results):
     try:
         start(rank, world, path, **arguments)
         answer = function(rank, world)
-        dist.destroy_process_group()
+        if dist.is_initialized():
+            dist.destroy_process_group()
         results.put((rank, None, answer))
     except BaseException:
         results.put((rank, traceback.format_exc(), None))

@@ -422,6 +422,46 @@ def last_words(call, *said, late=()):
     return run
 
 
+def end_of_a_smaller_group(rank, world):
+    group = dist.new_group(list(range(world)))
+    dist.broadcast(torch.ones(8), int(rank == 1), group=group)
+    try:
+        dist.destroy_process_group(group)
+    finally:
+        dist.destroy_process_group(group)
+
+
+def end_in_trouble(rank, world):
+    """Who cleans up after an exception ends with that one, and at once."""
+    if rank == 1:
+        began = time.monotonic()
+        try:
+            try:
+                raise ValueError("of its own")
+            finally:
+                dist.destroy_process_group()
+        except ValueError:
+            assert time.monotonic() - began < 2
+        else:
+            raise AssertionError("its own error is gone")
+    else:
+        raises("rank 1 has left", dist.all_reduce, torch.ones(8))
+
+
+def end_of_groups_one_by_one(rank, world):
+    """Nobody has to come to the end of a group in which nothing went wrong, and many cost no more than few."""
+    groups = [dist.new_group(list(range(world))) for _ in range(12)]
+    for group in groups:
+        dist.broadcast(torch.ones(8), 0, group=group)
+    began = time.monotonic()
+    for group in groups if rank == 0 else []:
+        dist.destroy_process_group(group)
+    dist.barrier()
+    for group in reversed(groups if rank != 0 else []):
+        dist.destroy_process_group(group)
+    assert time.monotonic() - began < 10, "groups waited for each other"
+
+
 # Programs that go wrong in their last call, of which some ranks or all see nothing.
 LAST_WORDS = {
     "all are roots": last_words(lambda rank, world: dist.broadcast(torch.ones(8), rank),
@@ -432,6 +472,10 @@ LAST_WORDS = {
                                      "in torch BROADCAST of Float with root ", late=[0]),
     "one leaves it out": last_words(lambda rank, world: rank == 1 or dist.broadcast(torch.ones(8), 0),
                                     "in torch BROADCAST of Float with root 0", "rank 1 has parted after 0 collectives"),
+    "nobody waits for it": last_words(lambda rank, world: dist.broadcast(torch.ones(8), rank, async_op=True) and None,
+                                      "in torch BROADCAST of Float with root "),
+    "in a smaller group": last_words(lambda rank, world: end_of_a_smaller_group(rank, world),
+                                     "in torch BROADCAST of Float with root 0", "with root 1"),
     "one calls another one": last_words(
         lambda rank, world: dist.broadcast(torch.ones(8), 0) if rank == 0 else dist.reduce(torch.ones(8), 0),
         "in torch BROADCAST of Float with root 0", "in torch REDUCE of Float by SUM with root 0"),
@@ -459,10 +503,10 @@ def main():
         ranks.run(world, disagree)
         for name in DISAGREEMENTS:
             ranks.run(world, disagree_in_torch(name))
-        for words in LAST_WORDS.values():
+        for words in [*LAST_WORDS.values(), end_in_trouble, end_of_groups_one_by_one]:
             ranks.run(world, words)
         ranks.run(world, time_out, timeout=1)
-        print(f"{world} ranks: {count + 2 + len(DISAGREEMENTS) + len(LAST_WORDS)} checks passed in {time.monotonic() - began:.1f} s", flush=True)
+        print(f"{world} ranks: {count + 4 + len(DISAGREEMENTS) + len(LAST_WORDS)} checks passed in {time.monotonic() - began:.1f} s", flush=True)
 
 
 if __name__ == "__main__":
