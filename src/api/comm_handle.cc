@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/base/scope_exit.h"
 
 namespace catenary {
 namespace {
@@ -72,6 +73,16 @@ void CommCall::enter(const char* function, Needs needs) {
   if (needs == Needs::kReady && comm->finalized.load(std::memory_order_acquire)) {
     refuse(ErrorCode::kInvalidArgument, format("%s : the communicator was finalized", function));
   }
+}
+
+std::optional<Error> known_failure(ncclComm_t comm) {
+  if (comm == nullptr || comm->magic.load(std::memory_order_relaxed) != ncclComm::kAlive) {
+    return std::nullopt;
+  }
+  comm->calls.enter();
+  const ScopeExit leave([comm] { comm->calls.leave(); });
+  if (comm->magic.load(std::memory_order_seq_cst) != ncclComm::kAlive) return std::nullopt;
+  return comm->communicator->known_failure();
 }
 
 std::shared_ptr<Communicator> end_handle(ncclComm& handle) {

@@ -99,6 +99,9 @@ class CommCall {
   ncclComm* handle_;
 };
 
+// Why the communicator failed, as far as is known. Of null or of a handle that was ended, nothing.
+std::optional<Error> known_failure(ncclComm_t comm);
+
 // Ends a handle: later calls on it fail. Waits for calls of other threads, except the caller's own
 // `call`, which is over after this. Returns what the handle held.
 std::shared_ptr<Communicator> end_handle(ncclComm& handle);

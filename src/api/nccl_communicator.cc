@@ -9,6 +9,7 @@
 #include "src/api/export.h"
 #include "src/api/guard.h"
 #include "src/base/scope_exit.h"
+#include "src/base/thread_text.h"
 #include "src/comm/split.h"
 #include "src/device/device.h"
 #include "transports/built_in.h"
@@ -279,6 +280,14 @@ CATENARY_NCCL(ncclResult_t, CommGetAsyncError, (ncclComm_t comm, ncclResult_t* a
     const std::optional<Error> failure = call->failure();
     *asyncError = failure ? to_result(*failure) : unfinished ? ncclInProgress : ncclSuccess;
   });
+}
+
+// The communicator's own failure, if it has one: the newest warning may be of another one, and is
+// written a moment after a failure can be seen.
+CATENARY_NCCL(const char*, GetLastError, (ncclComm_t comm)) {
+  static thread_local ThreadText<kErrorTextBytes> words;
+  const std::optional<Error> failure = known_failure(comm);
+  return failure ? words.keep(failure->what()) : last_error_text();
 }
 
 CATENARY_NCCL(ncclResult_t, CommCount, (const ncclComm_t comm, int* count)) {

@@ -94,6 +94,4 @@ CATENARY_NCCL(const char*, GetErrorString, (ncclResult_t result)) {
   return "unknown result code";
 }
 
-CATENARY_NCCL(const char*, GetLastError, (ncclComm_t)) { return last_error_text(); }
-
 CATENARY_NCCL(void, ResetDebugInit, (void)) {}

@@ -119,7 +119,7 @@ struct Log {
   const unsigned subsystems = parse_subsystems(Config::process().debug_subsystems);
   std::FILE* file = stdout;
   std::mutex mutex;
-  char last_error[1024] = "";
+  char last_error[kErrorTextBytes] = "";
 
   Log() {
     open();
@@ -208,7 +208,7 @@ void log_notice(int device, const std::string& message) {
 }
 
 const char* last_error_text() {
-  static thread_local ThreadText<sizeof Log::last_error> copy;
+  static thread_local ThreadText<kErrorTextBytes> copy;
   Log& log = the_log();
   const std::lock_guard lock(log.mutex);
   return copy.keep(log.last_error);

@@ -6,6 +6,7 @@
 // reported once on standard error and then goes to standard output.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace catenary {
@@ -32,6 +33,9 @@ bool log_enabled(LogLevel level, Subsystem subsystem);
 void log_info(Subsystem subsystem, int device, const std::string& message);
 void log_trace(Subsystem subsystem, int device, const std::string& message);
 void log_version(const std::string& message);
+
+// As much of an error's text is kept.
+inline constexpr std::size_t kErrorTextBytes = 1024;
 
 // Records `message` as the last error and prints it at WARN and above.
 void log_warn(const char* file, int line, const char* function, const std::string& message);

@@ -250,6 +250,10 @@ std::optional<Error> Communicator::failure() {
   if (now >= next_look_ns_.load(std::memory_order_relaxed) && look_from_outside()) {
     next_look_ns_.store(now + kLookEvery_ns, std::memory_order_relaxed);
   }
+  return known_failure();
+}
+
+std::optional<Error> Communicator::known_failure() {
   const std::lock_guard lock(failure_mutex_);
   return failure_;
 }

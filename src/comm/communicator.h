@@ -80,6 +80,8 @@ class Communicator final : public RunOwner {
   // The communicator's failure, if it has one; looks for news of peers, and now and then for proof
   // that they disagree.
   std::optional<Error> failure();
+  // The same without looking.
+  std::optional<Error> known_failure();
 
   // All ranks give some bytes, all get everybody's. Waits.
   std::vector<Bytes> exchange(ByteView mine);
