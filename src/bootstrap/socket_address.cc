@@ -110,4 +110,18 @@ SocketAddress SocketAddress::resolve(const std::string& host_and_port, int famil
   throw_error(ErrorCode::kSystem, "the host of \"%s\" has no address", host_and_port.c_str());
 }
 
+SocketAddressWire::SocketAddressWire(const SocketAddress& address)
+    : family(static_cast<std::uint16_t>(address.family)), port(address.port) {
+  std::memcpy(host, address.host.data(), sizeof host);
+}
+
+std::optional<SocketAddress> SocketAddressWire::address() const {
+  if (family != AF_INET && family != AF_INET6) return std::nullopt;
+  SocketAddress address;
+  address.family = family;
+  address.port = port;
+  std::memcpy(address.host.data(), host, sizeof host);
+  return address;
+}
+
 }  // namespace catenary

@@ -39,4 +39,16 @@ struct SocketAddress {
   static SocketAddress resolve(const std::string& host_and_port, int family);
 };
 
+// The same for messages, without scope: 20 bytes without padding. Family 0 is no address.
+struct SocketAddressWire {
+  std::uint16_t family = 0;
+  std::uint16_t port = 0;
+  std::byte host[16] = {};
+
+  SocketAddressWire() = default;
+  explicit SocketAddressWire(const SocketAddress& address);
+  std::optional<SocketAddress> address() const;
+};
+static_assert(sizeof(SocketAddressWire) == 20);
+
 }  // namespace catenary

@@ -65,9 +65,10 @@ TEST(Settling, waits_for_nobody_who_has_left_and_is_no_fault_while_somebody_is_l
 TEST(Settling, ends_with_a_fault) {
   const Config config = loopback();
   const UniqueId id = create_unique_id(config);
-  std::barrier over(2);
+  std::barrier both(2);
   expect_no_errors(run_ranks(2, [&](int rank) {
     Membership membership(id, rank, 2, within_ms(5000), config);
+    both.arrive_and_wait();
     if (rank == 0) {
       membership.settle(1);
       EXPECT_TRUE(membership.wait_for_settled(1, within_ms(5000)));
@@ -75,7 +76,7 @@ TEST(Settling, ends_with_a_fault) {
     } else {
       membership.report(Error(ErrorCode::kSystem, "broken"));
     }
-    over.arrive_and_wait();  // a goodbye would end the wait as well
+    both.arrive_and_wait();  // a goodbye would end the wait as well
   }));
 }
 

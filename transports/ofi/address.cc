@@ -7,13 +7,14 @@
 namespace catenary::ofi {
 namespace {
 
-constexpr char kMagic[4] = {'o', 'f', 'i', '1'};
+constexpr char kMagic[4] = {'o', 'f', 'i', '2'};
 struct Head {
   char magic[4] = {kMagic[0], kMagic[1], kMagic[2], kMagic[3]};
   std::uint32_t format = 0;
   std::uint32_t provider_bytes = 0;
   std::uint32_t machine_bytes = 0;
   std::uint32_t name_bytes = 0;
+  SocketAddressWire beside;
 };
 
 void append(Bytes& bytes, ByteView more) { bytes.insert(bytes.end(), more.begin(), more.end()); }
@@ -30,6 +31,7 @@ Bytes make_address(const Address& address) {
   head.provider_bytes = static_cast<std::uint32_t>(address.provider.size());
   head.machine_bytes = static_cast<std::uint32_t>(address.machine.size());
   head.name_bytes = static_cast<std::uint32_t>(address.name.size());
+  if (address.beside) head.beside = SocketAddressWire(*address.beside);
   Bytes bytes;
   append(bytes, std::as_bytes(std::span(&head, 1)));
   append(bytes, std::as_bytes(std::span(address.provider)));
@@ -49,7 +51,7 @@ std::optional<Address> parse_address(ByteView address) {
   const ByteView name = rest.subspan(texts);
   return Address{text_of(rest.first(head.provider_bytes)), head.format,
                  text_of(rest.subspan(head.provider_bytes, head.machine_bytes)),
-                 Bytes(name.begin(), name.end())};
+                 Bytes(name.begin(), name.end()), head.beside.address()};
 }
 
 bool reaches(ByteView address, ByteView peer_address) {

@@ -1,5 +1,6 @@
 // The address of libfabric: the provider, whose peers must have the same one, and the name of the
-// endpoint in the provider's own words.
+// endpoint in the provider's own words. And where to connect to beside it
+// (src/transport/path_watch.h).
 //
 // Any thread; nothing waits.
 #pragma once
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "src/base/types.h"
+#include "src/transport/socket_hub.h"
 
 namespace catenary::ofi {
 
@@ -16,6 +18,7 @@ struct Address {
   std::uint32_t format = 0;  // of the name
   std::string machine;       // that both must be on; empty if they need not be on one
   Bytes name;
+  std::optional<SocketAddress> beside;  // where the ways to this host can be watched
 };
 
 Bytes make_address(const Address& address);

@@ -25,4 +25,13 @@ std::unique_ptr<PutHub> attach_hub(const TransportContext& context, std::unique_
   return std::make_unique<PutHub>(decorate(std::move(port)), ours);
 }
 
+std::vector<std::optional<SocketAddress>> places_beside(std::span<const Bytes> addresses) {
+  std::vector<std::optional<SocketAddress>> places;
+  for (const Bytes& address : addresses) {
+    const std::optional<Address> parsed = parse_address(address);
+    places.push_back(parsed ? parsed->beside : std::nullopt);
+  }
+  return places;
+}
+
 }  // namespace catenary::ofi

@@ -5,8 +5,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "src/transport/put_hub.h"
+#include "src/transport/socket_hub.h"
 #include "transports/ofi/port.h"
 #include "transports/ofi/transport.h"
 
@@ -19,5 +22,8 @@ std::size_t event_room(const TransportContext& context);
 std::unique_ptr<PutHub> attach_hub(const TransportContext& context, std::unique_ptr<OfiPort> port,
                                    std::span<const Bytes> addresses, ByteView own,
                                    const PortDecorator& decorate);
+
+// Where the ways to the ranks can be watched, those that are there and say so.
+std::vector<std::optional<SocketAddress>> places_beside(std::span<const Bytes> addresses);
 
 }  // namespace catenary::ofi

@@ -112,6 +112,7 @@ Provider choose_provider(const Config& config) {
                            FI_MINOR(version), name.c_str(), provider.reason.c_str(),
                            config.fi_provider.empty() ? "the best" : "asked for by FI_PROVIDER out",
                            joined(there).c_str());
+  provider.is_over_sockets = is_over_ip(*ours) && !name.starts_with("verbs");
   return provider;
 }
 

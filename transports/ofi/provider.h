@@ -19,6 +19,8 @@ struct Provider {
   Info info;
   std::string name;    // such as "tcp;ofi_rxm"
   std::string reason;  // why this one, for the log
+  // Over sockets, for whose lost ways libfabric has no word. (Verbs, also named by IP, has.)
+  bool is_over_sockets = false;
 };
 
 Provider choose_provider(const Config& config);

@@ -2,6 +2,7 @@
 
 #include "src/base/error.h"
 #include "src/base/log.h"
+#include "src/transport/path_watch.h"
 #include "transports/ofi/address.h"
 #include "transports/ofi/attach.h"
 
@@ -28,16 +29,27 @@ class OfiTransport final : public Transport {
     std::vector<bool> reached;
     for (const Bytes& address : addresses) reached.push_back(reaches(address));
     if (port_) hub_ = attach_hub(context_, std::move(port_), addresses, address_, decorate_);
+    if (beside_.socket) {
+      paths_.emplace(context_.rank, std::move(beside_), places_beside(addresses),
+                     context_.config->peer_timeout_s);
+    }
     return reached;
   }
 
-  std::unique_ptr<SendLink> connect(const LinkSpec& spec) override { return hub_->connect(spec); }
-  std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override { return hub_->listen(spec); }
+  std::unique_ptr<SendLink> connect(const LinkSpec& spec) override {
+    if (paths_) paths_->watch(spec.peer);
+    return hub_->connect(spec);
+  }
+  std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override {
+    if (paths_) paths_->watch(spec.peer);
+    return hub_->listen(spec);
+  }
   bool has_come(const LinkSpec& spec) override { return hub_->has_come(spec); }
   Doorbell* doorbell() override { return nullptr; }
   bool poll() override { return hub_ && hub_->poll(); }
   void check_sent() override {
     if (hub_) hub_->check_sent();
+    if (paths_) paths_->check();
   }
   bool try_drain() override { return !hub_ || hub_->try_drain(); }
 
@@ -63,6 +75,10 @@ class OfiTransport final : public Transport {
     address.format = provider.info->addr_format;
     address.machine = machine_for(provider.name);
     address.name = port_->name();
+    if (provider.is_over_sockets) {
+      beside_ = open_listener(*context_.config);
+      address.beside = beside_.address;
+    }
     address_ = make_address(address);
     about_ = provider.reason;
     log_info(Subsystem::kNet, -1, format("Rank %d: %s", context_.rank, about_.c_str()));
@@ -74,7 +90,9 @@ class OfiTransport final : public Transport {
   std::string about_;
   Bytes address_;                  // empty without a network
   std::unique_ptr<OfiPort> port_;  // until attach()
+  SocketListener beside_;          // its socket until attach()
   std::unique_ptr<PutHub> hub_;    // from attach() on
+  std::optional<PathWatch> paths_;
 };
 
 }  // namespace

@@ -9,9 +9,7 @@ namespace {
 
 struct Wire {
   char magic[4] = {'t', 'c', 'p', '2'};
-  std::uint16_t family = 0;
-  std::uint16_t port = 0;
-  std::byte host[16] = {};
+  SocketAddressWire socket;
   std::uint64_t machine = 0;
 };
 static_assert(sizeof(Wire) == 32, "no padding goes out");
@@ -20,9 +18,7 @@ static_assert(sizeof(Wire) == 32, "no padding goes out");
 
 Bytes make_address(const Address& address) {
   Wire wire;
-  wire.family = static_cast<std::uint16_t>(address.socket.family);
-  wire.port = address.socket.port;
-  std::memcpy(wire.host, address.socket.host.data(), sizeof wire.host);
+  wire.socket = SocketAddressWire(address.socket);
   wire.machine = address.machine;
   const ByteView bytes = std::as_bytes(std::span(&wire, 1));
   return {bytes.begin(), bytes.end()};
@@ -33,13 +29,9 @@ std::optional<Address> parse_address(ByteView address) {
   if (address.size() != sizeof wire) return std::nullopt;
   std::memcpy(&wire, address.data(), sizeof wire);
   if (std::memcmp(wire.magic, Wire().magic, sizeof wire.magic) != 0) return std::nullopt;
-  if (wire.family != AF_INET && wire.family != AF_INET6) return std::nullopt;
-  Address parsed;
-  parsed.socket.family = wire.family;
-  parsed.socket.port = wire.port;
-  std::memcpy(parsed.socket.host.data(), wire.host, sizeof wire.host);
-  parsed.machine = wire.machine;
-  return parsed;
+  const std::optional<SocketAddress> socket = wire.socket.address();
+  if (!socket) return std::nullopt;
+  return Address{*socket, wire.machine};
 }
 
 // FNV-1a.
