@@ -168,6 +168,40 @@ TEST(HostPaths, that_are_lost_before_the_receiver_comes_are_an_error_on_all) {
   for (const std::string& failure : ranks.join(30s)) ADD_FAILURE() << failure;
 }
 
+// Longer than the patience, but nobody had anything to say.
+TEST(IdlePaths, that_are_lost_and_come_back_harm_nothing) {
+  const Hosts hosts(kShape.hosts);
+  Processes ranks(kShape.ranks(), [&](int rank, Board& board) {
+    ::setenv("CATENARY_PEER_TIMEOUT", "1", 1);
+    settle_on(hosts, kShape, rank);
+    ncclComm_t comm = join(rank, kShape.ranks(), board);
+    TestStream stream;
+    const auto sum_all = [&] {
+      std::vector<float> data(100'000, 1);
+      require_success(
+          ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum, comm, stream),
+          "sum");
+      stream.finish();
+      require(data == std::vector<float>(data.size(), static_cast<float>(kShape.ranks())),
+              "the sum");
+    };
+    sum_all();
+    board.posts[rank].stage = kReady;
+    board.wait_for_go();
+    for (int i = 0; i < 100; ++i) {
+      sum_all();
+      std::this_thread::sleep_for(20ms);  // the watch looks a few times a second
+    }
+    require_success(ncclCommDestroy(comm), "ncclCommDestroy");
+  });
+  ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
+  hosts.lose_path(1, 2);
+  std::this_thread::sleep_for(4s);
+  hosts.find_path(1, 2);
+  ranks.board().go = true;
+  for (const std::string& failure : ranks.join(30s)) ADD_FAILURE() << failure;
+}
+
 // His queue is full meanwhile, and whoever connects then gets no answer.
 TEST(HostFaults, a_rank_that_accepts_nobody_for_long_is_not_lost) {
   constexpr HostShape kCrowd = {2, 4};

@@ -123,4 +123,12 @@ void Hosts::lose_path(int one, int other) const {
   }
 }
 
+void Hosts::find_path(int one, int other) const {
+  const std::pair<int, int> ways[] = {{one, other}, {other, one}};
+  for (const auto& [from, to] : ways) {
+    run(hosts_[static_cast<std::size_t>(from)],
+        "ip neigh del 10.77.0." + std::to_string(to + 1) + " dev eth0");
+  }
+}
+
 }  // namespace catenary::testing

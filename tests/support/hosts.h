@@ -31,6 +31,7 @@ class Hosts {
   void set_link(int host, bool up) const;
   // What these two send each other over IPv4 is lost from now on; to all others nothing changes.
   void lose_path(int one, int other) const;
+  void find_path(int one, int other) const;
 
  private:
   pid_t add_namespace();
