@@ -254,6 +254,7 @@ std::optional<Error> Communicator::failure() {
 }
 
 std::optional<Error> Communicator::known_failure() {
+  if (is_forked()) return std::nullopt;  // a thread of the parent may have held the mutex
   const std::lock_guard lock(failure_mutex_);
   return failure_;
 }
@@ -398,12 +399,13 @@ bool Communicator::may_go_on_in_trouble() {
 }
 
 void Communicator::fail(const Error& error, bool tell_peers) noexcept {
+  if (failed_.load(std::memory_order_acquire)) return;
+  // Before anybody sees it here, and leaves.
+  if (tell_peers && joined()) membership_->report(error);
   {
     const std::lock_guard lock(failure_mutex_);
     if (failure_) return;
     failure_ = error;
-    // Before anybody sees it here, and leaves.
-    if (tell_peers && joined()) membership_->report(error);
   }
   failed_.store(true, std::memory_order_release);
   in_trouble_.store(true, std::memory_order_release);

@@ -7,14 +7,22 @@
 #include <cerrno>
 
 #include "src/base/error.h"
+#include "src/bootstrap/stream_socket.h"
 #include "src/bootstrap/tcp.h"
 #include "src/transport/transport.h"
 
 namespace catenary {
 namespace {
 
-constexpr std::int64_t kLookEvery_ms = 100;
-constexpr std::int64_t kLeastRedial_ms = 500;
+constexpr std::int64_t kLookEvery_ns = 100'000'000;
+// A rank that looks so rarely has done something else meanwhile, and what happened to a connection
+// that it was making then is no news.
+constexpr std::int64_t kLongAgo_ns = 1'000'000'000;
+// For a connection that is made anew: one lost packet is repeated after a second.
+constexpr std::int64_t kRedialWait_ms = 1500;
+// For one that is to be made at all, while hosts or routers on the way refuse it. (Where nobody
+// says anything, the system gives up by itself.)
+constexpr std::int64_t kFirstDialWait_ms = 60'000;
 
 int pending_error(int socket) {
   int number = 0;
@@ -22,86 +30,127 @@ int pending_error(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &number, &bytes) == 0 ? number : errno;
 }
 
-// What a host says that is there; everything else is said by nobody, or by routers on the way.
+short events_of(int socket, int wanted) {
+  pollfd state = {socket, static_cast<short>(wanted), 0};
+  return ::poll(&state, 1, 0) > 0 ? state.revents : short{0};
+}
+
+// What a host says that is there.
 bool is_answer(int error_number) {
-  return error_number == 0 || error_number == ECONNREFUSED || error_number == ECONNRESET ||
-         error_number == EPIPE;
+  return error_number == ECONNREFUSED || error_number == ECONNRESET || error_number == EPIPE;
+}
+
+// What says something about this process or host, and nothing about the way.
+bool is_own_trouble(int error_number) {
+  return error_number == EMFILE || error_number == ENFILE || error_number == ENOBUFS ||
+         error_number == ENOMEM || error_number == EADDRNOTAVAIL;
 }
 
 }  // namespace
 
 PathWatch::PathWatch(int rank, SocketListener listener,
-                     std::vector<std::optional<SocketAddress>> peers, std::int64_t patience_s)
+                     std::vector<std::optional<SocketAddress>> peers, std::int64_t patience_s,
+                     std::function<bool(int peer)> has_come)
     : rank_(rank),
       listener_(std::move(listener)),
       peers_(std::move(peers)),
-      patience_s_(patience_s) {}
+      patience_s_(patience_s),
+      has_come_(std::move(has_come)) {}
 
-// What cannot be begun at all is this host's affair, and no lost way.
 void PathWatch::watch(int peer) {
   if (peer == rank_ || !peers_[static_cast<std::size_t>(peer)]) return;
   const std::lock_guard lock(mutex_);
   const auto [entry, is_new] = paths_.try_emplace(peer);
-  if (is_new && dial(peer, entry->second) != 0) entry->second.forget();
+  if (is_new) dial(peer, entry->second);
 }
 
-int PathWatch::dial(int peer, Path& path) const {
+void PathWatch::dial(int peer, Path& path) const {
   const SocketAddress& address = *peers_[static_cast<std::size_t>(peer)];
+  path.state = State::kToDial;
   path.socket = UniqueFd(::socket(address.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!path.socket) return errno;
+  if (!path.socket) return;  // tried again at the next look
   notice_lost_ways(path.socket.get(), patience_s_);
   const SocketAddress::Raw raw = address.raw();
-  const bool is_on_its_way =
-      ::connect(path.socket.get(), raw.get(), raw.bytes) == 0 || errno == EINPROGRESS;
-  return is_on_its_way ? 0 : errno;
+  if (::connect(path.socket.get(), raw.get(), raw.bytes) == 0 || errno == EINPROGRESS) {
+    path.state = State::kDialing;
+    if (path.was_there && !path.until) path.until = Deadline::after_ms(kRedialWait_ms);
+  } else {
+    failed(peer, path, errno);
+  }
 }
 
 void PathWatch::check() {
   const std::lock_guard lock(mutex_);
-  if (!next_look_.passed()) return;
-  next_look_ = Deadline::after_ms(kLookEvery_ms);
-  make_room();
+  const std::int64_t now = now_ns();
+  if (now - looked_ns_ < kLookEvery_ns) return;
+  const bool was_away = now - looked_ns_ > kLongAgo_ns;
+  looked_ns_ = now;
+  attend_guests();
   for (auto& [peer, path] : paths_) {
-    if (path.is_watched()) look(peer, path);
-  }
-}
-
-// In the queue of the listener, where they are as good, but where those that come later might find
-// no room and get no answer.
-void PathWatch::make_room() {
-  while (UnsharedFd guest = accept_next(listener_.socket.get())) {
-    if (guests_.size() == peers_.size()) guests_.pop_front();
-    guests_.push_back(std::move(guest));
+    const bool is_made_anew =
+        path.was_there && (path.state == State::kToDial || path.state == State::kDialing);
+    if (is_made_anew && was_away) {
+      path.until.reset();
+      dial(peer, path);
+    } else if (path.state != State::kUnwatched) {
+      look(peer, path);
+    }
   }
 }
 
 void PathWatch::look(int peer, Path& path) const {
-  if (!path.socket) {
-    if (const int error_number = dial(peer, path)) failed(peer, path, error_number);
-    return;
-  }
-  pollfd state = {path.socket.get(), static_cast<short>(POLLIN | (path.is_there ? 0 : POLLOUT)), 0};
-  if (::poll(&state, 1, 0) <= 0) {
+  if (path.state == State::kToDial) return dial(peer, path);
+  const short events =
+      events_of(path.socket.get(), path.state == State::kDialing ? POLLOUT : POLLIN);
+  if (events == 0) {
     if (path.until && path.until->passed()) throw_lost(rank_, peer, "its host does not answer");
     return;
   }
-  const int error_number = pending_error(path.socket.get());
-  const bool is_over = error_number != 0 || (state.revents & (POLLHUP | POLLIN)) != 0;
-  if (is_over) return failed(peer, path, error_number);
-  path.is_there = true;
-  path.until.reset();
+  if (const int number = pending_error(path.socket.get())) return failed(peer, path, number);
+  if (path.state == State::kDialing) {
+    path.state = State::kGreeting;
+    path.was_connected = true;
+    path.until.reset();
+  }
+  if (!hear(path)) return;
+  path.state = State::kThere;
+  path.was_there = true;
 }
 
-// The system has tried for long to make a connection that never was.
+bool PathWatch::hear(Path& path) const {
+  std::byte word{};
+  const Transfer heard = try_receive(path.socket.get(), ByteSpan(&word, 1));
+  if (heard.state == Transfer::State::kClosed) path.forget();
+  return heard.state == Transfer::State::kMoved && path.state == State::kGreeting;
+}
+
 void PathWatch::failed(int peer, Path& path, int error_number) const {
-  if (is_answer(error_number)) return path.forget();
-  const bool is_over = path.until ? path.until->passed() : !path.is_there;
-  if (is_over) throw_lost(rank_, peer, errno_text(error_number));
+  if (is_answer(error_number) || (!path.was_connected && has_come_(peer))) return path.forget();
+  const bool was_made = path.state == State::kThere || path.state == State::kGreeting;
+  path.state = State::kToDial;
+  path.socket.reset();
+  if (was_made) return dial(peer, path);
+  if (is_own_trouble(error_number)) return;
   if (!path.until) {
-    path.until = Deadline::after_ms(std::max(kLeastRedial_ms, patience_s_ * 500));
+    path.until = Deadline::after_ms(path.was_there ? kRedialWait_ms : kFirstDialWait_ms);
   }
-  path.is_there = false;
-  path.socket.reset();  // made anew at the next look
+  const bool system_gave_up = error_number == ETIMEDOUT && !path.was_there;
+  if (system_gave_up || path.until->passed()) throw_lost(rank_, peer, errno_text(error_number));
+}
+
+// Says the one byte to those that have come, and lets go of those that have gone.
+void PathWatch::attend_guests() {
+  std::erase_if(guests_, [](const UnsharedFd& guest) {
+    return events_of(guest.get(), POLLIN | POLLRDHUP) != 0;
+  });
+  while (UnsharedFd guest = accept_next(listener_.socket.get())) {
+    const std::byte word{1};
+    if (guests_.size() >= 2 * peers_.size()) continue;
+    notice_lost_ways(guest.get(), patience_s_);
+    // A socket that is new takes a byte.
+    if (try_send(guest.get(), ByteView(&word, 1)).state != Transfer::State::kMoved) continue;
+    guests_.push_back(std::move(guest));
+  }
 }
 
 }  // namespace catenary

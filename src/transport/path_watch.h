@@ -1,20 +1,22 @@
 // PathWatch: whether the ways to other hosts are there, for networks that would not tell.
 //
 // Beside such a network goes a TCP connection to each peer that is watched, over the same
-// interface, on which nothing is ever said. The kernels at its ends ask each other whether it is
-// still there, for processes that are busy, late or stopped as well. A connection that is lost and
-// cannot be made anew soon, or that the system could not make at all, is a lost way. One that was
-// refused or closed shows a host that answers: whether its rank lives, others know.
+// interface. Who accepts it says one byte, and nothing is ever said again: the kernels at its ends
+// ask each other whether it is still there, for processes that are busy, late or stopped as well.
+// Once that fails, and a new connection cannot be made soon, the way is lost. Not accepted, it may
+// have found no room in a queue: then the system tries long for a new one. If none could ever be
+// made, the way is lost too, unless the network itself has brought something from that peer: then
+// only ours is filtered, and the peer is not watched. A connection that was refused or closed shows
+// a host that answers: whether its rank lives, others know.
 //
-// Threads: any. Nothing waits. Owner: a transport. Failure: check() throws kRemote. Nothing is
-// read; a crowd of strangers can only end the watch.
+// Threads: any. Nothing waits. Owner: a transport. Failure: check() throws kRemote. What strangers
+// say is not read; a crowd of them can only end the watch.
 #pragma once
 
-#include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "src/base/clock.h"
@@ -27,9 +29,10 @@ namespace catenary {
 class PathWatch {
  public:
   // `peers`: where the other ranks listen, by rank; none for those that cannot be watched.
-  // `patience_s`: for how long a way may be lost before that is an error.
+  // `patience_s`: how long the kernels ask in vain. `has_come`: whether the network has brought
+  // anything from a peer so far.
   PathWatch(int rank, SocketListener listener, std::vector<std::optional<SocketAddress>> peers,
-            std::int64_t patience_s);
+            std::int64_t patience_s, std::function<bool(int peer)> has_come);
 
   // From now on.
   void watch(int peer);
@@ -38,33 +41,42 @@ class PathWatch {
   void check();
 
  private:
+  enum class State {
+    kUnwatched,
+    kToDial,
+    kDialing,
+    kGreeting,  // connected, and nobody has accepted it
+    kThere,
+  };
   struct Path {
+    State state = State::kToDial;
     UniqueFd socket;
-    bool is_there = false;  // the connection is made
-    // The connection was lost, and is made anew until then, or the way is lost too.
-    std::optional<Deadline> until;
-    bool is_watched() const { return socket || until; }
+    bool was_connected = false;     // once
+    bool was_there = false;         // once
+    std::optional<Deadline> until;  // a connection is made until then, or the way is lost
     void forget() {
+      state = State::kUnwatched;
       socket.reset();
-      until.reset();
     }
   };
 
-  // Whether it is on its way; if not, the errno.
-  int dial(int peer, Path& path) const;
+  void dial(int peer, Path& path) const;
   void look(int peer, Path& path) const;
+  // False: the peer says nothing yet.
+  bool hear(Path& path) const;
   void failed(int peer, Path& path, int error_number) const;
-  void make_room();
+  void attend_guests();
 
   const int rank_;
   const SocketListener listener_;
   const std::vector<std::optional<SocketAddress>> peers_;
   const std::int64_t patience_s_;
+  const std::function<bool(int peer)> has_come_;
   std::mutex mutex_;
   // Guarded by mutex_.
   std::map<int, Path> paths_;
-  std::deque<UnsharedFd> guests_;  // who watches the way to us
-  Deadline next_look_ = Deadline::after_ms(0);
+  std::vector<UnsharedFd> guests_;  // who watches the way to us
+  std::int64_t looked_ns_ = 0;
 };
 
 }  // namespace catenary

@@ -162,6 +162,18 @@ bool PutHub::has_come(const LinkSpec& spec) {
   return incoming != incoming_.end() && incoming->second.memory != nullptr;
 }
 
+bool PutHub::has_heard_of(int peer) {
+  const std::lock_guard lock(mutex_);
+  for (int channel = 0; channel < kChannelCount; ++channel) {
+    const LinkSpec spec = {peer, static_cast<Channel>(channel)};
+    const auto outgoing = outgoing_.find(link_number(spec));
+    if (outgoing != outgoing_.end() && outgoing->second.ring) return true;
+    const auto incoming = incoming_.find(link_number(spec));
+    if (incoming != incoming_.end() && incoming->second.memory != nullptr) return true;
+  }
+  return false;
+}
+
 bool PutHub::poll() {
   const std::lock_guard lock(mutex_);
   if (failure_.empty()) move();

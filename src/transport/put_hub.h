@@ -52,6 +52,8 @@ class PutHub final : private PortListener {
   // Tells the peers that this rank goes, from the first call on. True once they have all that was
   // sent, or can never have it, and know. Also polls the other hubs of this process.
   bool try_drain();
+  // Whether anything has come from a peer.
+  bool has_heard_of(int peer);
 
  private:
   using Outgoing = PutOutgoing;

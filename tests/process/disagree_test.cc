@@ -178,7 +178,7 @@ TEST(End, waits_for_nobody_who_has_left_and_for_others_as_long_as_it_is_told) {
     if (rank == 1) require(took >= 500ms, "it did not wait for who was late");
     seat.finish();
     require_success(ncclCommDestroy(seat.comm), "destroy");
-    if (rank == 0) std::this_thread::sleep_for(1500ms);  // the root is in its process
+    if (rank == 0) std::this_thread::sleep_for(3s);  // the root is in its process
   });
   for (const std::string& failure : failures) ADD_FAILURE() << failure;
 }

@@ -31,7 +31,8 @@ class OfiTransport final : public Transport {
     if (port_) hub_ = attach_hub(context_, std::move(port_), addresses, address_, decorate_);
     if (beside_.socket) {
       paths_.emplace(context_.rank, std::move(beside_), places_beside(addresses),
-                     context_.config->peer_timeout_s);
+                     context_.config->peer_timeout_s,
+                     [this](int peer) { return hub_->has_heard_of(peer); });
     }
     return reached;
   }
@@ -75,13 +76,20 @@ class OfiTransport final : public Transport {
     address.format = provider.info->addr_format;
     address.machine = machine_for(provider.name);
     address.name = port_->name();
-    if (provider.is_over_sockets) {
-      beside_ = open_listener(*context_.config);
-      address.beside = beside_.address;
-    }
+    if (provider.is_over_sockets) watch_from(address);
     address_ = make_address(address);
     about_ = provider.reason;
     log_info(Subsystem::kNet, -1, format("Rank %d: %s", context_.rank, about_.c_str()));
+  }
+
+  void watch_from(Address& address) {
+    try {
+      beside_ = open_listener(*context_.config);
+      address.beside = beside_.address;
+    } catch (const Error& error) {
+      log_info(Subsystem::kNet, -1,
+               format("Rank %d cannot watch the ways to others: %s", context_.rank, error.what()));
+    }
   }
 
   const TransportContext context_;

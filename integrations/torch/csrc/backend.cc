@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "attendants.h"
+#include "ends.h"
 #include "marks.h"
 #include "memory.h"
 #include "rendezvous.h"
@@ -14,18 +15,23 @@
 namespace catenary_torch {
 namespace {
 
-// Whether this thread is in an `except` or `finally` of Python's.
-bool handles_an_exception() {
+// The exception that this thread of Python's handles, as in `finally` on its way out; null if none.
+// The end of an iteration, or of a program that claims success, is none. Only to be compared.
+const void* handled_exception() {
   const py::gil_scoped_acquire python;
   PyObject* type = nullptr;
   PyObject* value = nullptr;
   PyObject* trace = nullptr;
   PyErr_GetExcInfo(&type, &value, &trace);
-  const bool handles = value != nullptr && value != Py_None;
-  Py_XDECREF(type);
-  Py_XDECREF(value);
-  Py_XDECREF(trace);
-  return handles;
+  const auto given_up = [](PyObject* each) { return py::reinterpret_steal<py::object>(each); };
+  const py::object owned[] = {given_up(type), given_up(value), given_up(trace)};
+  if (value == nullptr || value == Py_None) return nullptr;
+  if (PyErr_GivenExceptionMatches(value, PyExc_StopIteration)) return nullptr;
+  if (PyErr_GivenExceptionMatches(value, PyExc_SystemExit)) {
+    const py::object code = owned[1].attr("code");
+    if (code.is_none() || code.equal(py::int_(0))) return nullptr;
+  }
+  return value;
 }
 
 // The library counts ranks within the group.
@@ -61,6 +67,7 @@ CatenaryBackend::CatenaryBackend(c10::intrusive_ptr<c10d::Store> store, int rank
       std::make_shared<Communicator>(ids.messages, rank, size, name + " (messages)", remark), rank,
       size);
   stream_ = std::make_shared<Stream>();
+  handled_at_birth_ = handled_exception();
 }
 
 CatenaryBackend::~CatenaryBackend() {
@@ -75,16 +82,33 @@ void CatenaryBackend::shutdown() {
   stream_->wait();
   settle_all(*communicator_);
   settle_all(messages_->communicator());
-  // Who cleans up after an exception is to end with that one, and at once.
-  const bool in_trouble = handles_an_exception();
-  const Milliseconds patience = in_trouble ? Milliseconds(0) : patience_.granted();
-  const auto begin = std::chrono::steady_clock::now();
-  const std::exception_ptr disagreement =
-      communicator_->finalize(std::min(options_->timeout, patience));
-  patience_.end(std::chrono::steady_clock::now() - begin < patience ? Milliseconds(0) : patience);
-  communicator_->close();
+  const std::exception_ptr disagreement = end_collectives();
   messages_->close();
-  if (disagreement && !in_trouble) std::rethrow_exception(disagreement);
+  if (disagreement) std::rethrow_exception(disagreement);
+}
+
+// Who cleans up after an exception is to end with that one, and holds up nobody's hearing of it.
+std::exception_ptr CatenaryBackend::end_collectives() {
+  using std::chrono::steady_clock;
+  const Milliseconds patience = std::min(options_->timeout, patience_.granted());
+  const bool is_last = patience_.is_last();
+  const void* const exception = handled_exception();
+  const bool in_trouble = exception != nullptr && exception != handled_at_birth_;
+  std::exception_ptr disagreement;
+  bool in_vain = false;
+  if (is_last || in_trouble) {
+    const auto until = steady_clock::now() + (in_trouble ? Milliseconds(0) : patience);
+    disagreement = communicator_->finalize(in_trouble ? Milliseconds(0) : patience);
+    communicator_->close();
+    if (is_last) {
+      const std::exception_ptr of_another = Ends::of_process().settle(until);
+      if (!disagreement) disagreement = of_another;
+    }
+  } else {
+    disagreement = Ends::of_process().end(communicator_, patience, in_vain);
+  }
+  patience_.end(in_vain ? patience : Milliseconds(0));
+  return in_trouble ? nullptr : disagreement;
 }
 
 void CatenaryBackend::abort() {

@@ -114,6 +114,7 @@ class CatenaryBackend final : public c10d::Backend {
   // Whoever waits for what is done by now shall hear that it went well, whatever comes.
   void look_at_recent();
   void settle_all(const Communicator& communicator);
+  std::exception_ptr end_collectives();
   // Memory that the library can use, of the tensor's type or another: the tensor itself, or a place
   // that the operation copies it to, and its results from. Complex numbers stay complex.
   using Type = std::optional<at::ScalarType>;
@@ -137,7 +138,8 @@ class CatenaryBackend final : public c10d::Backend {
   std::atomic<std::uint64_t> sequence_{0};
   std::uint64_t monitored_barriers_ = 0;
   Patience patience_;
-  std::mutex mutex_;  // callbacks call from threads of their own
+  const void* handled_at_birth_ = nullptr;  // an exception of Python's, if it is handled for long
+  std::mutex mutex_;                        // callbacks call from threads of their own
   std::vector<c10::weak_intrusive_ptr<CatenaryWork>> recent_;  // guarded by mutex_
   std::thread::id coalescing_;                                 // guarded by mutex_
   std::vector<WorkPtr> coalesced_;                             // guarded by mutex_

@@ -173,11 +173,10 @@ void Communicator::abort(const std::string& why) {
 
 std::exception_ptr Communicator::finalize(std::chrono::milliseconds patience) {
   ncclComm_t comm = comm_.load();
-  if (comm == nullptr || told_.load()) return nullptr;
+  if (comm == nullptr) return nullptr;
   const auto patience_ms = static_cast<int>(std::max(patience.count(), std::int64_t{0}));
   if (catCommFinalize(comm, patience_ms) != ncclInvalidUsage) return nullptr;
-  told();
-  return failure();
+  return told_.exchange(true) ? nullptr : failure();
 }
 
 void Communicator::close() {

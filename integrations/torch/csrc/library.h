@@ -60,6 +60,12 @@ class Event {
   catEvent_t event_ = nullptr;
 };
 
+// A collective that moves nothing. NCCL makes nothing at all of one; but then a rank that does have
+// something to move would be paired with another call than this one, and nobody would be told.
+inline ncclResult_t issue_nothing(ncclComm_t comm, catStream_t stream) {
+  return catBarrier(comm, stream);
+}
+
 // Calls `then` as Stream::call() does, when the event is done. Holds up no stream, nor what else is
 // to be called.
 void call_after(const Event& event, std::function<void()> then);

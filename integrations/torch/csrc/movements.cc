@@ -39,6 +39,7 @@ CatenaryBackend::WorkPtr CatenaryBackend::broadcast(Tensors& tensors,
   made.root = root;
   const at::Tensor place = root == getRank() ? input(tensors[0], made) : output(tensors[0], made);
   return run(std::move(made), "ncclBroadcast", [&](ncclComm_t comm, catStream_t stream) {
+    if (place.numel() == 0) return issue_nothing(comm, stream);
     return ncclBroadcast(place.data_ptr(), place.data_ptr(), units(place),
                          moved(place.scalar_type()).type, root, comm, stream);
   });
@@ -52,7 +53,6 @@ CatenaryBackend::WorkPtr CatenaryBackend::allgather(std::vector<Tensors>& output
   Operation made = operation(c10d::OpType::ALLGATHER, "catenary:all_gather", options.timeout);
   made.inputs = inputs;
   made.outputs = outputs[0];
-  made.in_list = true;
   const at::Tensor& own = outputs[0][static_cast<std::size_t>(getRank())];
   TORCH_CHECK(own.numel() == inputs[0].numel(), "backend catenary: all_gather's output for rank ",
               getRank(), " has ", own.numel(), " elements, its input ", inputs[0].numel());
@@ -66,6 +66,7 @@ CatenaryBackend::WorkPtr CatenaryBackend::allgather(std::vector<Tensors>& output
   const std::size_t count = units(mine);
   // Also if the parts lie behind each other, which other ranks' may not: all must call the same.
   return run(std::move(made), "catAllGatherv", [&](ncclComm_t comm, catStream_t stream) {
+    if (parts.empty()) return issue_nothing(comm, stream);
     return catAllGatherv(mine.data_ptr(), count, parts.base, parts.counts.data(),
                          parts.displacements.data(), parts.type, comm, stream);
   });
@@ -108,6 +109,7 @@ CatenaryBackend::WorkPtr CatenaryBackend::gather_many(const Tensors& outputs, co
     pairs.push_back({mark_of(operation), in, output(outputs[i], operation)});
   }
   const auto issue_one = [](const Pair& pair, ncclComm_t comm, catStream_t stream) {
+    if (pair.in.numel() == 0) return issue_nothing(comm, stream);
     return ncclAllGather(pair.in.data_ptr(), pair.out.data_ptr(), units(pair.in),
                          moved(pair.in.scalar_type()).type, comm, stream);
   };
@@ -151,6 +153,10 @@ CatenaryBackend::WorkPtr CatenaryBackend::allgather_coalesced(
     ncclGroupStart();
     for (std::size_t i = 0; i < mine.size(); ++i) {
       communicator_->mark(marks[i]);
+      if (parts[i].empty()) {
+        issue_nothing(comm, stream);
+        continue;
+      }
       catAllGatherv(mine[i].data_ptr(), parts[i].counts[own], parts[i].base, parts[i].counts.data(),
                     parts[i].displacements.data(), parts[i].type, comm, stream);
     }
@@ -167,7 +173,6 @@ CatenaryBackend::WorkPtr CatenaryBackend::gather(std::vector<Tensors>& outputs, 
   TORCH_CHECK(inputs.size() == 1, "backend catenary: gather takes one tensor");
   Operation made = operation(c10d::OpType::GATHER, "catenary:gather", options.timeout);
   made.inputs = inputs;
-  made.in_list = true;
   made.root = root;
   const at::ScalarType type = inputs[0].scalar_type();
   const Parts sent(only(input(inputs[0], made), root, getSize()), type);

@@ -44,4 +44,8 @@ Parts::Parts(const at::Tensor& tensor, const std::vector<std::int64_t>& rows)
   }
 }
 
+bool Parts::empty() const {
+  return std::all_of(counts.begin(), counts.end(), [](std::size_t count) { return count == 0; });
+}
+
 }  // namespace catenary_torch

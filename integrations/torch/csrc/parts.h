@@ -17,6 +17,9 @@ struct Parts {
   // Rows of one plain tensor.
   Parts(const at::Tensor& tensor, const std::vector<std::int64_t>& rows);
 
+  // Whether nothing is in any of them.
+  bool empty() const;
+
   std::byte* base = nullptr;
   ncclDataType_t type;
   std::vector<std::size_t> counts;

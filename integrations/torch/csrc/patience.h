@@ -22,6 +22,7 @@ class Patience {
 
   // How long this group may wait now.
   Milliseconds granted() const;
+  bool is_last() const;
   // It is gone, and has waited so long for nothing.
   void end(Milliseconds in_vain);
 

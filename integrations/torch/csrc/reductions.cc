@@ -104,6 +104,7 @@ CatenaryBackend::WorkPtr CatenaryBackend::reduce_many(Tensors tensors, int root,
     void* out = each.out.data_ptr();
     const std::size_t count = count_of(each.in);
     const ncclDataType_t type = each.how.type;
+    if (count == 0) return issue_nothing(comm, stream);
     if (each.how.folded) {
       const Moved as = moved(each.in.scalar_type());
       return ncclAllGather(in, out, count * as.per_element, as.type, comm, stream);
@@ -162,6 +163,7 @@ CatenaryBackend::WorkPtr CatenaryBackend::reduce_scatter(
   const ScopedOp scoped(how, op, *communicator_);
   // Also if the parts lie behind each other, which other ranks' may not: all must call the same.
   return run(std::move(made), "catReduceScatterv", [&](ncclComm_t comm, catStream_t stream) {
+    if (parts.empty()) return issue_nothing(comm, stream);
     return catReduceScatterv(parts.base, parts.counts.data(), parts.displacements.data(),
                              place.data_ptr(), count_of(place), how.type, scoped.get(), comm,
                              stream);
@@ -222,6 +224,7 @@ CatenaryBackend::WorkPtr CatenaryBackend::scatter_many(const Tensors& outputs,
     const void* in = each.in.data_ptr();
     void* out = each.out.data_ptr();
     const std::size_t count = count_of(each.in) / static_cast<std::size_t>(getSize());
+    if (count == 0) return issue_nothing(comm, stream);
     if (each.how.folded) {
       const Moved as = moved(each.in.scalar_type());
       return ncclAlltoAll(in, out, count * as.per_element, as.type, comm, stream);

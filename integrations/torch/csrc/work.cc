@@ -104,7 +104,7 @@ bool CatenaryWork::wait(milliseconds timeout) {
   }
   const std::lock_guard lock(mutex_);
   if (!exception_) return true;
-  communicator_->told();
+  if (!own_failure_) communicator_->told();
   std::rethrow_exception(exception_);
 }
 
@@ -150,9 +150,8 @@ c10::intrusive_ptr<c10::ivalue::Future> CatenaryWork::getFuture() {
   {
     const std::lock_guard lock(future_mutex_);
     if (future_) return future_;
-    c10::TypePtr type = c10::ListType::create(c10::TensorType::get());
-    if (operation_.in_list) type = c10::ListType::create(type);
-    future = future_ = c10::make_intrusive<c10::ivalue::Future>(type);
+    future = future_ =
+        c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
     is_due = future_is_due_;
   }
   if (is_due) {
@@ -166,9 +165,8 @@ c10::intrusive_ptr<c10::ivalue::Future> CatenaryWork::getFuture() {
 // After finish(), when nothing of this changes any more.
 void CatenaryWork::complete(c10::ivalue::Future& future) {
   if (exception_) {
+    if (!own_failure_) communicator_->told();
     future.setError(exception_);
-  } else if (operation_.in_list) {
-    future.markCompleted(std::vector<std::vector<at::Tensor>>{operation_.outputs});
   } else {
     future.markCompleted(operation_.outputs);
   }

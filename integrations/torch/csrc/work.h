@@ -40,7 +40,6 @@ struct Operation {
   const char* title = "";           // for profilers
   std::vector<at::Tensor> inputs;   // for profilers, and kept alive
   std::vector<at::Tensor> outputs;  // Work::result(), and the value of a future that has no lists
-  bool in_list = false;             // the future's value is a list with the list of outputs
   std::vector<at::Tensor> kept;     // alive until it is done
   std::vector<std::function<void()>> copies_in;   // called when all before it is done
   std::vector<std::function<void()>> copies_out;  // called once it is done well
