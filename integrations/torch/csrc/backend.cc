@@ -15,23 +15,24 @@
 namespace catenary_torch {
 namespace {
 
-// The exception that this thread of Python's handles, as in `finally` on its way out; null if none.
-// The end of an iteration, or of a program that claims success, is none. Only to be compared.
-const void* handled_exception() {
+// Whether this thread of Python's handles an exception, as in `finally` on its way out. The end of
+// an iteration is none, nor is an exit that claims success.
+bool handles_an_exception() {
   const py::gil_scoped_acquire python;
   PyObject* type = nullptr;
   PyObject* value = nullptr;
   PyObject* trace = nullptr;
   PyErr_GetExcInfo(&type, &value, &trace);
-  const auto given_up = [](PyObject* each) { return py::reinterpret_steal<py::object>(each); };
-  const py::object owned[] = {given_up(type), given_up(value), given_up(trace)};
-  if (value == nullptr || value == Py_None) return nullptr;
-  if (PyErr_GivenExceptionMatches(value, PyExc_StopIteration)) return nullptr;
-  if (PyErr_GivenExceptionMatches(value, PyExc_SystemExit)) {
-    const py::object code = owned[1].attr("code");
-    if (code.is_none() || code.equal(py::int_(0))) return nullptr;
+  const py::object owned[] = {py::reinterpret_steal<py::object>(type),
+                              py::reinterpret_steal<py::object>(value),
+                              py::reinterpret_steal<py::object>(trace)};
+  if (value == nullptr || value == Py_None) return false;
+  for (PyObject* harmless : {PyExc_StopIteration, PyExc_StopAsyncIteration, PyExc_GeneratorExit}) {
+    if (PyErr_GivenExceptionMatches(value, harmless)) return false;
   }
-  return value;
+  if (!PyErr_GivenExceptionMatches(value, PyExc_SystemExit)) return true;
+  const py::object code = owned[1].attr("code");
+  return !code.is_none() && !code.equal(py::int_(0));
 }
 
 // The library counts ranks within the group.
@@ -67,14 +68,13 @@ CatenaryBackend::CatenaryBackend(c10::intrusive_ptr<c10d::Store> store, int rank
       std::make_shared<Communicator>(ids.messages, rank, size, name + " (messages)", remark), rank,
       size);
   stream_ = std::make_shared<Stream>();
-  handled_at_birth_ = handled_exception();
 }
 
 CatenaryBackend::~CatenaryBackend() {
   if (!stream_->idle()) communicator_->abort("the process group was dropped");
   settle_all(*communicator_);
   settle_all(messages_->communicator());
-  communicator_->close();
+  if (!ended_.load()) communicator_->close();
   messages_->close();
 }
 
@@ -82,7 +82,7 @@ void CatenaryBackend::shutdown() {
   stream_->wait();
   settle_all(*communicator_);
   settle_all(messages_->communicator());
-  const std::exception_ptr disagreement = end_collectives();
+  const std::exception_ptr disagreement = ended_.exchange(true) ? nullptr : end_collectives();
   messages_->close();
   if (disagreement) std::rethrow_exception(disagreement);
 }
@@ -92,8 +92,7 @@ std::exception_ptr CatenaryBackend::end_collectives() {
   using std::chrono::steady_clock;
   const Milliseconds patience = std::min(options_->timeout, patience_.granted());
   const bool is_last = patience_.is_last();
-  const void* const exception = handled_exception();
-  const bool in_trouble = exception != nullptr && exception != handled_at_birth_;
+  const bool in_trouble = handles_an_exception();
   std::exception_ptr disagreement;
   bool in_vain = false;
   if (is_last || in_trouble) {

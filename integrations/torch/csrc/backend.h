@@ -138,8 +138,8 @@ class CatenaryBackend final : public c10d::Backend {
   std::atomic<std::uint64_t> sequence_{0};
   std::uint64_t monitored_barriers_ = 0;
   Patience patience_;
-  const void* handled_at_birth_ = nullptr;  // an exception of Python's, if it is handled for long
-  std::mutex mutex_;                        // callbacks call from threads of their own
+  std::atomic<bool> ended_{false};  // its collectives; who ends them closes their communicator
+  std::mutex mutex_;                // callbacks call from threads of their own
   std::vector<c10::weak_intrusive_ptr<CatenaryWork>> recent_;  // guarded by mutex_
   std::thread::id coalescing_;                                 // guarded by mutex_
   std::vector<WorkPtr> coalesced_;                             // guarded by mutex_

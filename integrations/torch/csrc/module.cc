@@ -4,6 +4,7 @@
 
 #include "attendants.h"
 #include "backend.h"
+#include "ends.h"
 #include "memory.h"
 
 namespace {
@@ -36,7 +37,10 @@ PYBIND11_MODULE(_backend, module) {
              py::arg("on"));
   module.def(
       "rest",
-      [](std::chrono::milliseconds limit) { catenary_torch::Settlers::of_process().rest(limit); },
+      [](std::chrono::milliseconds limit) {
+        catenary_torch::Settlers::of_process().rest(limit);
+        catenary_torch::Ends::of_process().leave();
+      },
       py::arg("limit"), py::call_guard<py::gil_scoped_release>());
   module.def("empty", &empty, py::arg("sizes"), py::arg("dtype"));
 }

@@ -165,7 +165,6 @@ c10::intrusive_ptr<c10::ivalue::Future> CatenaryWork::getFuture() {
 // After finish(), when nothing of this changes any more.
 void CatenaryWork::complete(c10::ivalue::Future& future) {
   if (exception_) {
-    if (!own_failure_) communicator_->told();
     future.setError(exception_);
   } else {
     future.markCompleted(operation_.outputs);

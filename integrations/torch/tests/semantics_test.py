@@ -440,7 +440,9 @@ def end_of_a_group_for_which_one_is_late(rank, world):
     group = dist.new_group(list(range(world)))
     dist.broadcast(torch.ones(8), int(rank == 1), group=group)
     if rank == 1:
-        time.sleep(1)
+        time.sleep(1)  # and hears it at once
+    dist.destroy_process_group(group)
+    del group
 
 
 def handler_of_an_iteration(rank, world):

@@ -68,6 +68,7 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
     (group or dist.group.WORLD).monitored_barrier(**limit, wait_all_ranks=wait_all_ranks)
 
 
-# Callbacks run on threads of the backend, which could not go on once Python has ended.
+# Callbacks run on threads of the backend, which could not go on once Python has ended. And groups that
+# ended say goodbye, of which other ranks are not through.
 atexit.register(_backend.rest, datetime.timedelta(seconds=10))
 dist.Backend.register_backend("catenary", _create, extended_api=True, devices=["cpu"])
