@@ -20,9 +20,6 @@ constexpr std::int64_t kLookEvery_ns = 100'000'000;
 constexpr std::int64_t kLongAgo_ns = 1'000'000'000;
 // For a connection that is made anew: one lost packet is repeated after a second.
 constexpr std::int64_t kRedialWait_ms = 1500;
-// For one that is to be made at all, while hosts or routers on the way refuse it. (Where nobody
-// says anything, the system gives up by itself.)
-constexpr std::int64_t kFirstDialWait_ms = 60'000;
 
 int pending_error(int socket) {
   int number = 0;
@@ -130,12 +127,15 @@ void PathWatch::failed(int peer, Path& path, int error_number) const {
   path.state = State::kToDial;
   path.socket.reset();
   if (was_made) return dial(peer, path);
-  if (is_own_trouble(error_number)) return;
-  if (!path.until) {
-    path.until = Deadline::after_ms(path.was_there ? kRedialWait_ms : kFirstDialWait_ms);
+  // What a router or a filter says of a connection that never was is no proof: a peer that is late
+  // has not shown yet that the network gets through to it. That nobody says anything for as long as
+  // the system tries is.
+  const bool is_over =
+      path.was_there ? path.until && path.until->passed() : error_number == ETIMEDOUT;
+  if (is_over) throw_lost(rank_, peer, errno_text(error_number));
+  if (path.was_there && !path.until && !is_own_trouble(error_number)) {
+    path.until = Deadline::after_ms(kRedialWait_ms);
   }
-  const bool system_gave_up = error_number == ETIMEDOUT && !path.was_there;
-  if (system_gave_up || path.until->passed()) throw_lost(rank_, peer, errno_text(error_number));
 }
 
 // Says the one byte to those that have come, and lets go of those that have gone.

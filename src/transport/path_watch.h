@@ -4,10 +4,10 @@
 // interface. Who accepts it says one byte, and nothing is ever said again: the kernels at its ends
 // ask each other whether it is still there, for processes that are busy, late or stopped as well.
 // Once that fails, and a new connection cannot be made soon, the way is lost. Not accepted, it may
-// have found no room in a queue: then the system tries long for a new one. If none could ever be
-// made, the way is lost too, unless the network itself has brought something from that peer: then
-// only ours is filtered, and the peer is not watched. A connection that was refused or closed shows
-// a host that answers: whether its rank lives, others know.
+// have found no room in a queue: then the system tries long for a new one. If it does so in vain
+// for the first one, the way is lost too, unless the network itself has brought something from that
+// peer: then only ours is filtered, and the peer is not watched. A connection that was refused or
+// closed shows a host that answers: whether its rank lives, others know.
 //
 // Threads: any. Nothing waits. Owner: a transport. Failure: check() throws kRemote. What strangers
 // say is not read; a crowd of them can only end the watch.
