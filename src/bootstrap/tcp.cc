@@ -41,13 +41,6 @@ bool is_connected_to_itself(int fd) {
   return SocketAddress::from(mine.get()) == SocketAddress::from(peer.get());
 }
 
-int pending_error(int fd) {
-  int error_number = 0;
-  socklen_t bytes = sizeof error_number;
-  if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error_number, &bytes) != 0) return errno;
-  return error_number;
-}
-
 }  // namespace
 
 UnsharedFd listen_on(SocketAddress& address) {
@@ -80,6 +73,13 @@ Connection connect_once(const SocketAddress& address, const Wait& wait) {
   }
   if (is_connected_to_itself(fd.get())) return {UnsharedFd(), ECONNREFUSED};
   return {std::move(fd)};
+}
+
+int pending_error(int fd) noexcept {
+  int error_number = 0;
+  socklen_t bytes = sizeof error_number;
+  if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error_number, &bytes) != 0) return errno;
+  return error_number;
 }
 
 UnsharedFd accept_next(int listener) {

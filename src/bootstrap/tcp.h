@@ -21,6 +21,9 @@ struct Connection {
 };
 Connection connect_once(const SocketAddress& address, const Wait& wait);
 
+// What has gone wrong with a socket since somebody asked last; 0: nothing.
+int pending_error(int fd) noexcept;
+
 // The next caller at a listener that listen_on made; empty, with errno, if there is none.
 UnsharedFd accept_next(int listener);
 

@@ -21,12 +21,6 @@ constexpr std::int64_t kLongAgo_ns = 1'000'000'000;
 // For a connection that is made anew: one lost packet is repeated after a second.
 constexpr std::int64_t kRedialWait_ms = 1500;
 
-int pending_error(int socket) {
-  int number = 0;
-  socklen_t bytes = sizeof number;
-  return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &number, &bytes) == 0 ? number : errno;
-}
-
 short events_of(int socket, int wanted) {
   pollfd state = {socket, static_cast<short>(wanted), 0};
   return ::poll(&state, 1, 0) > 0 ? state.revents : short{0};

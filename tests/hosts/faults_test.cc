@@ -170,6 +170,13 @@ TEST(HostPaths, that_are_lost_before_the_receiver_comes_are_an_error_on_all) {
   for (const std::string& failure : ranks.join(30s)) ADD_FAILURE() << failure;
 }
 
+void sum_all(std::vector<float>& data, ncclComm_t comm, TestStream& stream) {
+  require_success(
+      ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum, comm, stream),
+      "sum");
+  stream.finish();
+}
+
 // Longer than the patience, but nobody had anything to say.
 TEST(IdlePaths, that_are_lost_and_come_back_harm_nothing) {
   const Hosts hosts(kShape.hosts);
@@ -178,20 +185,13 @@ TEST(IdlePaths, that_are_lost_and_come_back_harm_nothing) {
     settle_on(hosts, kShape, rank);
     ncclComm_t comm = join(rank, kShape.ranks(), board);
     TestStream stream;
-    const auto sum_all = [&] {
+    for (int i = 0; i < 100; ++i) {
       std::vector<float> data(100'000, 1);
-      require_success(
-          ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum, comm, stream),
-          "sum");
-      stream.finish();
+      sum_all(data, comm, stream);
       require(data == std::vector<float>(data.size(), static_cast<float>(kShape.ranks())),
               "the sum");
-    };
-    sum_all();
-    board.posts[rank].stage = kReady;
-    board.wait_for_go();
-    for (int i = 0; i < 100; ++i) {
-      sum_all();
+      board.posts[rank].stage = kReady;
+      if (i == 0) board.wait_for_go();
       std::this_thread::sleep_for(20ms);  // the watch looks a few times a second
     }
     require_success(ncclCommDestroy(comm), "ncclCommDestroy");
@@ -242,10 +242,7 @@ TEST(HostFaults, a_rank_that_takes_nothing_for_long_is_not_lost) {
     TestStream stream;
     std::vector<float> data(5'000'000, 1);  // more than kernels keep on the way
     for (int i = 0; i < 2; ++i) {
-      require_success(
-          ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum, comm, stream),
-          "sum");
-      stream.finish();
+      sum_all(data, comm, stream);
       board.posts[rank].stage = kReady;
       if (i == 0) board.wait_for_go();
     }

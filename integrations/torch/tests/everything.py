@@ -20,7 +20,7 @@ import sys
 BACKEND = pathlib.Path(__file__).resolve().parent.parent
 TREE = BACKEND.parent.parent
 BUILT = TREE / "build" / "torch"
-OURS = [("semantics_test", "--world", "2", "3", "4"), ("order_test",), ("process_life_test",), ("frameworks_test",),
+OURS = [("semantics_test", "--world", "2", "3", "4"), ("agreement_test", "--world", "2", "3", "4"), ("order_test",), ("process_life_test",), ("frameworks_test",),
         ("examples_test", "--gloo")]
 
 
