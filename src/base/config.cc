@@ -51,11 +51,10 @@ std::vector<Variable> variables_of_communicators() {
            "A file whose content is the shared secret of a job that uses NCCL_COMM_ID."),
       number("CATENARY_INIT_TIMEOUT", &Config::init_timeout_s, 1, 86400,
              "Seconds that a communicator waits for its ranks before it names the missing ones."),
-      number(
-          "CATENARY_PEER_TIMEOUT", &Config::peer_timeout_s, 1, 3600,
-          "Seconds, and one more, after which a machine that says nothing at all any more (power, "
-          "cable) counts as gone, and a TCP connection between two as lost. The death of a process "
-          "is noticed at once."),
+      number("CATENARY_PEER_TIMEOUT", &Config::peer_timeout_s, 1, 3600,
+             "Seconds, and one more, after which a machine that says nothing at all any more "
+             "(power, cable) counts as gone, and a TCP connection between two as lost, with "
+             "libfabric two seconds later. The death of a process is noticed at once."),
       number("NCCL_COMM_BLOCKING", &Config::comm_blocking, 0, 1,
              "1: communicators block, 0: they do not, whatever ncclConfig_t says."),
       number(
