@@ -29,6 +29,11 @@ std::string format(const char* pattern, ...) {
   return text;
 }
 
+Error as_error(const std::exception& error) {
+  const auto* known = dynamic_cast<const Error*>(&error);
+  return known != nullptr ? *known : Error(ErrorCode::kSystem, error.what());
+}
+
 void throw_error(ErrorCode code, const char* pattern, ...) {
   va_list arguments;
   va_start(arguments, pattern);

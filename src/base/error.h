@@ -3,6 +3,7 @@
 // which rank, which peer, which operation, the errno and the remedy. Nobody logs it a second time.
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -37,6 +38,9 @@ class Error : public std::runtime_error {
  private:
   ErrorCode code_;
 };
+
+// What was caught, as one of ours; what is none is the system's (no memory, no thread).
+Error as_error(const std::exception& error);
 
 // printf-style text, because this toolchain has no std::format.
 std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));

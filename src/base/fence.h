@@ -33,6 +33,9 @@ inline void fetch_to_write(const void* at) noexcept {
 #endif
 }
 
+// Asks for the cache line to be there soon, to be read.
+inline void fetch_to_read(const void* at) noexcept { __builtin_prefetch(at, 0); }
+
 // All that this thread has loaded was loaded before whatever it loads or stores after this.
 inline void acquire_fence() noexcept {
 #if defined(__SANITIZE_THREAD__)

@@ -41,11 +41,6 @@ TransportContext transport_context(const Membership& membership, std::size_t sli
   return context;
 }
 
-Error as_error(const std::exception& error) {
-  const auto* known = dynamic_cast<const Error*>(&error);
-  return known != nullptr ? *known : Error(ErrorCode::kSystem, error.what());
-}
-
 }  // namespace
 
 Communicator::Communicator(int rank, int nranks, Device& device, const CommunicatorOptions& options,
@@ -170,29 +165,6 @@ void Communicator::check(const Requests& requests) {
               "Trying to %s without a matching %s in the same group (rank %d)",
               sends > receives ? "send to self" : "recv from self",
               sends > receives ? "recv" : "send", rank_);
-}
-
-// Turns are taken and streams are joined under one lock, or two threads could enqueue on one stream
-// in the other order than they took their turns. A failure in between breaks the order of turns,
-// and the peers may already count on us: it is the communicator's.
-void Communicator::submit(const Requests& requests, Event* after) {
-  require_not_forked();  // a child could wait for a lock that no thread of its own holds
-  issue_lock_.lock_often();
-  const std::lock_guard lock(issue_lock_, std::adopt_lock);
-  if (left_.load(std::memory_order_acquire)) {
-    throw_error(ErrorCode::kInvalidUsage, "rank %d has left the communicator", rank_);
-  }
-  try {
-    std::unique_ptr<GroupRun> run = make_run(requests);
-    if (after != nullptr) {
-      enqueue_aside(requests, std::move(run), *after);
-    } else {
-      enqueue(requests, std::move(run));
-    }
-  } catch (const std::exception& error) {
-    fail(as_error(error), true);
-    throw;
-  }
 }
 
 void Communicator::join_streams(const Requests& requests, const Event& after) noexcept {

@@ -140,7 +140,7 @@ class Communicator final : public RunOwner {
   void add_own_message(const MessageRequest& send, const MessageRequest& receive, GroupRun& run);
   void write(MessageSpec& spec, const Turn& turn, SendLink* send, RecvLink* recv, const void* input,
              void* output, const MessageRequest& message);
-  void enqueue(const Requests& requests, std::unique_ptr<GroupRun> run);
+  void enqueue_on_all(const Requests& requests, std::unique_ptr<GroupRun> run);
   void enqueue_aside(const Requests& requests, std::unique_ptr<GroupRun> run, Event& after);
   void put(Stream& stream, std::unique_ptr<GroupRun> run);
   Wait wait_until_timeout() const;

@@ -3,6 +3,7 @@
 
 #include "src/base/scope_exit.h"
 #include "src/comm/communicator.h"
+#include "src/device/process_life.h"
 
 namespace catenary {
 namespace {
@@ -61,7 +62,31 @@ bool overwrites_input(Collective kind) {
 
 }  // namespace
 
-std::unique_ptr<GroupRun> Communicator::make_run(const Requests& requests) {
+// What it takes to know the plan. Ranks know only their own counts of an AlltoAllv.
+PlanCache::Wanted Communicator::wanted(const OperationRequest& request) {
+  return {.kind = request.kind,
+          .count = request.kind == Collective::kAllToAllV ? 0 : request.count,
+          .element_bytes = element_bytes(request.type),
+          .root = has_root(request.kind) ? request.root : 0,
+          .scaled = request.reduction.scaling.from != Scaling::From::kNothing};
+}
+
+[[gnu::always_inline]] inline void Communicator::add_operation(const OperationRequest& request,
+                                                               GroupRun& run) {
+  Recipe& recipe = recipes_[static_cast<std::size_t>(request.kind)];
+  const bool differs_in_place =
+      recipe.may_lend && recipe.specs[0].in_place != shares_buffer(request, nranks_);
+  if (differs_in_place || !recipe.fits(request)) write(recipe, request);
+  if (recipe.opens_on != nullptr) recipe.opens_on->prepare();
+  const std::uint64_t ticket = collective_turn_.take();
+  for (int lane = 0; lane < recipe.lanes; ++lane) {
+    run.add(recipe.specs[static_cast<std::size_t>(lane)], request.input, request.output,
+            collective_turn_, ticket, recipe.lanes);
+  }
+}
+
+[[gnu::always_inline]] inline std::unique_ptr<GroupRun> Communicator::make_run(
+    const Requests& requests) {
   std::unique_ptr<GroupRun> run = runs_.take();
   run->begin(*this);
   for (const OperationRequest& request : requests.operations) add_operation(request, *run);
@@ -69,11 +94,49 @@ std::unique_ptr<GroupRun> Communicator::make_run(const Requests& requests) {
   return run;
 }
 
+[[gnu::always_inline]] inline void Communicator::put(Stream& stream,
+                                                     std::unique_ptr<GroupRun> run) {
+  TaskPtr task(run.release());
+  count_up(runs_begun_);
+  // What the stream does not take was never begun.
+  ScopeExit take_back([&] {
+    if (task == nullptr) return;  // it was taken all the same
+    delete task.release();
+    count_down(runs_begun_);
+  });
+  stream.enqueue(std::move(task));
+  take_back.release();
+}
+
+// Turns are taken and streams are joined under one lock, or two threads could enqueue on one stream
+// in the other order than they took their turns. A failure in between breaks the order of turns,
+// and the peers may already count on us: it is the communicator's.
+void Communicator::submit(const Requests& requests, Event* after) {
+  require_not_forked();  // a child could wait for a lock that no thread of its own holds
+  issue_lock_.lock_often();
+  const std::lock_guard lock(issue_lock_, std::adopt_lock);
+  if (left_.load(std::memory_order_acquire)) {
+    throw_error(ErrorCode::kInvalidUsage, "rank %d has left the communicator", rank_);
+  }
+  try {
+    std::unique_ptr<GroupRun> run = make_run(requests);
+    if (after != nullptr) {
+      enqueue_aside(requests, std::move(run), *after);
+    } else if (requests.on_one_stream()) {
+      put(requests.first_stream(), std::move(run));
+    } else {
+      enqueue_on_all(requests, std::move(run));
+    }
+  } catch (const std::exception& error) {
+    fail(as_error(error), true);
+    throw;
+  }
+}
+
 // A stream of each group member waits for the whole group, before and after, as if the group had
 // been posted on every one of them.
-void Communicator::enqueue(const Requests& requests, std::unique_ptr<GroupRun> run) {
+void Communicator::enqueue_on_all(const Requests& requests, std::unique_ptr<GroupRun> run) {
   Stream& main = requests.first_stream();
-  if (requests.on_one_stream()) return put(main, std::move(run));
   const std::vector<Stream*> others = streams_beside(main, requests);
   for (Stream* other : others) {
     Event before(false);
@@ -98,41 +161,6 @@ void Communicator::enqueue_aside(const Requests& requests, std::unique_ptr<Group
   put(aside, std::move(run));
   aside.record(after);
   device_.destroy_stream(aside);
-}
-
-void Communicator::put(Stream& stream, std::unique_ptr<GroupRun> run) {
-  TaskPtr task(run.release());
-  count_up(runs_begun_);
-  // What the stream does not take was never begun.
-  ScopeExit take_back([&] {
-    if (task == nullptr) return;  // it was taken all the same
-    delete task.release();
-    count_down(runs_begun_);
-  });
-  stream.enqueue(std::move(task));
-  take_back.release();
-}
-
-// What it takes to know the plan. Ranks know only their own counts of an AlltoAllv.
-PlanCache::Wanted Communicator::wanted(const OperationRequest& request) {
-  return {.kind = request.kind,
-          .count = request.kind == Collective::kAllToAllV ? 0 : request.count,
-          .element_bytes = element_bytes(request.type),
-          .root = has_root(request.kind) ? request.root : 0,
-          .scaled = request.reduction.scaling.from != Scaling::From::kNothing};
-}
-
-void Communicator::add_operation(const OperationRequest& request, GroupRun& run) {
-  Recipe& recipe = recipes_[static_cast<std::size_t>(request.kind)];
-  const bool differs_in_place =
-      recipe.may_lend && recipe.specs[0].in_place != shares_buffer(request, nranks_);
-  if (differs_in_place || !recipe.fits(request)) write(recipe, request);
-  if (recipe.opens_on != nullptr) recipe.opens_on->prepare();
-  const std::uint64_t ticket = collective_turn_.take();
-  for (int lane = 0; lane < recipe.lanes; ++lane) {
-    run.add(recipe.specs[static_cast<std::size_t>(lane)], request.input, request.output,
-            collective_turn_, ticket, recipe.lanes);
-  }
 }
 
 void Communicator::write(Recipe& recipe, const OperationRequest& request) {

@@ -118,14 +118,38 @@ void Executor::note_ranks(int local_ranks, int cores) {
 
 bool Executor::driver_at_work() const noexcept { return thread_->at_work(); }
 
+inline void Executor::make_room(Stream& stream) {
+  stream.items_.reserve_one();
+  if (stream.items_.empty() && active_.size() == active_.capacity()) {
+    active_.reserve(2 * active_.size() + 1);
+  }
+}
+
+inline void Executor::arm_if_unwatched() {
+  if (unwatched()) thread_->arm();
+}
+
+// Where nothing is queued, a task that waits for nobody is done in its first poll, and never
+// becomes a stream's. Room is made before, since what has begun must be taken.
+inline void Executor::begin_alone(Stream& stream, TaskPtr&& task) {
+  make_room(stream);
+  if (poll_or_fail(*task) != Task::Progress::kDone) return append(stream, std::move(task));
+  task.reset();
+  retired_.clear();
+}
+
 void Executor::submit(Stream& stream, TaskPtr&& task) {
   require_not_forked();
   if (lock_.try_lock()) {
     DriveScope drive(*this);
-    drive.moved = drain_inbox();
-    append(stream, std::move(task));
-    drive.moved |= pass();
-    drive.moved |= !stream.items_.empty();  // a new head may have a doorbell that no sleeper knows
+    drive.moved = true;  // or a new head may have a doorbell that no sleeper knows
+    if (active_.empty() && inboxed_.load() == 0) {
+      begin_alone(stream, std::move(task));
+    } else {
+      drain_inbox();
+      append(stream, std::move(task));
+      pass();
+    }
   } else {
     const std::lock_guard lock(inbox_mutex_);
     inbox_.reserve_one();
@@ -167,10 +191,6 @@ void Executor::nudge() {
   arm_if_unwatched();
 }
 
-void Executor::arm_if_unwatched() {
-  if (unwatched()) thread_->arm();
-}
-
 bool Executor::drain_inbox() {
   if (inboxed_.load() == 0) return false;
   const std::lock_guard lock(inbox_mutex_);
@@ -188,12 +208,6 @@ void Executor::append(Stream& stream, TaskPtr&& task) {
   make_room(stream);
   count_up(stream.direct_);
   place(stream, std::move(task));
-}
-
-void Executor::make_room(Stream& stream) {
-  stream.items_.reserve_one();
-  const bool is_full = active_.size() == active_.capacity();
-  if (stream.items_.empty() && is_full) active_.reserve(2 * active_.size() + 1);
 }
 
 void Executor::place(Stream& stream, TaskPtr&& task) noexcept {

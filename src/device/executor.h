@@ -112,6 +112,7 @@ class Executor {
 
   // All of these need the drive lock.
   bool pass();
+  void begin_alone(Stream& stream, TaskPtr&& task);
   bool drain_inbox();
   void append(Stream& stream, TaskPtr&& task);
   void make_room(Stream& stream);

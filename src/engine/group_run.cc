@@ -19,18 +19,20 @@ void GroupRun::add(const RunSpec& lane, const void* input, void* output, Turn& t
 Task::Progress GroupRun::poll() {
   if (!owner_->may_go_on()) return Progress::kNone;
   Progress progress = poll_runs();
-  if (progress == Progress::kNone) {
-    const RunOwner::Polled polled = owner_->poll_transports();
-    if (polled != RunOwner::Polled::kNone) progress = poll_runs();
-    if (progress == Progress::kNone && polled == RunOwner::Polled::kMoved)
-      progress = Progress::kSome;
-  }
+  if (progress == Progress::kNone) progress = poll_transports();
   ++polls_;
   owner_->polled(progress != Progress::kNone);
   return progress;
 }
 
-Task::Progress GroupRun::poll_runs() {
+Task::Progress GroupRun::poll_transports() {
+  const RunOwner::Polled polled = owner_->poll_transports();
+  const Progress progress = polled != RunOwner::Polled::kNone ? poll_runs() : Progress::kNone;
+  const bool is_still = progress == Progress::kNone;
+  return is_still && polled == RunOwner::Polled::kMoved ? Progress::kSome : progress;
+}
+
+inline Task::Progress GroupRun::poll_runs() {
   bool moved = !open_.empty() && poll_members();
   moved = (!open_messages_.empty() && poll_messages()) || moved;
   if (open_.empty() && open_messages_.empty()) return Progress::kDone;
@@ -71,7 +73,7 @@ bool GroupRun::poll_messages() {
   return moved || some_are_over;
 }
 
-void GroupRun::drop_what_is_over() {
+inline void GroupRun::drop_what_is_over() {
   if (open_.size() == 1) return open_.clear();
   std::erase_if(open_, [this](std::uint32_t index) { return members_[index].over; });
 }

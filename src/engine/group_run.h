@@ -131,6 +131,7 @@ class GroupRun final : public Task {
   };
 
   Progress poll_runs();
+  Progress poll_transports();
   bool poll_members();
   bool poll_messages();
   const Message* waiting_message() const;

@@ -149,6 +149,7 @@ class Compiler {
     planned.send = &links_.send_link(peer, channel_);
     planned.send_to = peer;
     planned.opens_send = opened_send_.insert(peer).second;
+    if (planned.opens_send) plan_.sends.push_back({planned.send, peer});
   }
 
   const std::vector<Step>& steps_;

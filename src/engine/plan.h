@@ -40,10 +40,17 @@ struct FoldSource {
   bool opens_recv = false;
 };
 
+// A link that steps send on.
+struct SendTo {
+  SendLink* link = nullptr;
+  int peer = kNobody;
+};
+
 struct Plan {
   int chunk_count = 1;
   int scratch_count = 0;
   std::vector<PlannedStep> steps;
+  std::vector<SendTo> sends;  // each link once
   std::vector<FoldSource> fold_sources;
 };
 

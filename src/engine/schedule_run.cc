@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <span>
 
 #include "src/base/error.h"
 #include "src/kernels/copy.h"
@@ -37,6 +38,7 @@ void ScheduleRun::take(const RunSpec& spec) {
   spec_ = spec;
   element_bytes_ = element_bytes(spec.descriptor.type);
   element_shift_ = std::countr_zero(element_bytes_);
+  scaled_ = spec.scaling.from != Scaling::From::kNothing;
   expected_ = spec.descriptor;
   const Slicing& slicing = spec_.slicing;
   // An operation on nothing still tells its peers so.
@@ -51,15 +53,16 @@ void ScheduleRun::take(const RunSpec& spec) {
 Task::Progress ScheduleRun::advance() {
   awaited_ = nullptr;
   if (!started_) {
-    take_scalar();
-    take_scratch();
     started_ = true;
+    if (spec_.scaling.from == Scaling::From::kMemory) take_scalar();
+    if (spec_.plan->scratch_count > 0) take_scratch();
   }
   bool moved = false;
+  const std::span<const PlannedStep> steps = spec_.plan->steps;
   for (; pass_ < passes_; ++pass_, step_ = 0) {
-    while (step_ < spec_.plan->steps.size()) {
+    for (const PlannedStep& step : steps.subspan(step_)) {
       const std::size_t before = slice_;
-      const bool done = do_step(spec_.plan->steps[step_]);
+      const bool done = do_step(step);
       moved = moved || done || slice_ != before;
       if (!done) return moved ? Task::Progress::kSome : Task::Progress::kNone;
       ++step_;
@@ -68,9 +71,9 @@ Task::Progress ScheduleRun::advance() {
   }
   // A transport that stages what it sends needs polling until it has left, and who polls once this
   // is over?
-  for (const PlannedStep& step : spec_.plan->steps) {
-    if (step.send == nullptr || step.send->try_flush()) continue;
-    waits_for_ = step.send_to;
+  for (const SendTo& sent : spec_.plan->sends) {
+    if (sent.link->try_flush()) continue;
+    waits_for_ = sent.peer;
     return moved ? Task::Progress::kSome : Task::Progress::kNone;
   }
   waits_for_ = kNobody;
@@ -93,13 +96,16 @@ std::vector<bool> ScheduleRun::opened(int nranks) const {
   return peers;
 }
 
+inline bool ScheduleRun::do_slice(const PlannedStep& step, Slice slice, bool first) {
+  if (step.fold_count > 0) return do_fold_slice(step, slice, first);
+  return slice.bytes < kLeastLoan ? do_short_slice(step, slice, first)
+                                  : do_long_slice(step, slice, first);
+}
+
 // Does the slices of one step that can be done now; true once all are. The first message of an
 // operation on a link is sent even if it carries no data: it opens with the descriptor.
 bool ScheduleRun::do_step(const PlannedStep& step) {
-  if (is_lone_) {
-    const Slice whole = {0, lone_.bytes};
-    return step.fold_count > 0 ? do_fold_slice(step, whole, true) : do_slice(step, whole, true);
-  }
+  if (is_lone_) return do_slice(step, {0, lone_.bytes}, true);
   const Range part = spec_.slicing.part(step.extent, pass_);
   const std::size_t slices = spec_.slicing.slices(part);
   for (;;) {
@@ -110,15 +116,13 @@ bool ScheduleRun::do_step(const PlannedStep& step) {
       const Range range = spec_.slicing.slice(part, slice_);
       slice = {(range.offset - part.offset) * element_bytes_, range.count * element_bytes_};
     }
-    const bool done =
-        step.fold_count > 0 ? do_fold_slice(step, slice, first) : do_slice(step, slice, first);
-    if (!done) return false;
+    if (!do_slice(step, slice, first)) return false;
     if (slices == 0) return true;
     ++slice_;
   }
 }
 
-bool ScheduleRun::do_slice(const PlannedStep& step, const Slice& slice, bool first) {
+bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first) {
   borrowed_ = false;
   const bool opens_recv = first && step.opens_recv;
   const bool opens_send = first && step.opens_send;
@@ -159,7 +163,40 @@ bool ScheduleRun::do_slice(const PlannedStep& step, const Slice& slice, bool fir
   return true;
 }
 
-bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, bool first) {
+// One that is too short to be lent, or to be sent from where it lies.
+bool ScheduleRun::do_short_slice(const PlannedStep& step, Slice slice, bool first) {
+  const std::byte* received = nullptr;
+  std::byte* passed_on = nullptr;
+  const bool opens_send = first && step.opens_send;
+  const bool opens_recv = first && step.opens_recv;
+  const bool receives = step.recv != nullptr && (slice.bytes > 0 || opens_recv);
+  const bool sends = step.send != nullptr && (slice.bytes > 0 || opens_send);
+  if (receives) {
+    received = peek(step, *step.recv, step.recv_from, opens_recv, slice.bytes).data();
+    if (received == nullptr) return false;
+  }
+  if (sends) {
+    passed_on = acquire(step, opens_send, slice.bytes);
+    if (passed_on == nullptr) return false;
+  }
+  const bool is_input = step.src.buffer == Buffer::kInput;
+  const std::byte* own = source(step.src, slice);
+  std::byte* kept = target(step.dst, slice);
+  const bool is_computed = computes(received, own, is_input);
+  const std::byte* const as_it_is = received != nullptr ? received : own;
+  if (is_computed && slice.bytes > 0) {
+    compute(step, received, own, is_input, kept, passed_on, slice.bytes);
+  }
+  if (sends) {  // before the own copy is made, for which the peer need not wait
+    if (!is_computed && slice.bytes > 0) std::memcpy(passed_on, as_it_is, slice.bytes);
+    step.send->commit((opens_send ? opening_bytes(slice.bytes) : 0) + slice.bytes);
+  }
+  if (!is_computed && slice.bytes > 0) copy_unless_same(kept, as_it_is, slice.bytes);
+  if (receives) step.recv->release();
+  return true;
+}
+
+bool ScheduleRun::do_fold_slice(const PlannedStep& step, Slice slice, bool first) {
   borrowed_ = false;
   constexpr int kFewSources = 16;
   std::array<const void*, kFewSources> few;
@@ -219,8 +256,7 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, const Slice& slice, boo
 
 // Lends what a step sends, if it may and the peer can borrow it. Where input cannot be lent,
 // because nobody else can map it, the copy of it that is kept may be.
-std::optional<ScheduleRun::Lent> ScheduleRun::try_lend(const PlannedStep& step,
-                                                       const Slice& slice) {
+std::optional<ScheduleRun::Lent> ScheduleRun::try_lend(const PlannedStep& step, Slice slice) {
   const Chunk& chunk = step.lending.chunk;
   if (slice.bytes < spec_.least_loan || !chunk) return std::nullopt;
   if (spec_.in_place && !step.lending.in_place) return std::nullopt;
@@ -233,7 +269,7 @@ std::optional<ScheduleRun::Lent> ScheduleRun::try_lend(const PlannedStep& step,
   return std::nullopt;
 }
 
-bool ScheduleRun::may_send_from_memory(const PlannedStep& step, const Slice& slice) {
+bool ScheduleRun::may_send_from_memory(const PlannedStep& step, Slice slice) {
   return slice.bytes >= kLeastFromMemory && step.send->spares_copy();
 }
 
@@ -255,9 +291,7 @@ void ScheduleRun::check_still_lent(const RecvLink& link, int peer) const {
 
 void ScheduleRun::withdraw() const noexcept {
   if (!started_) return;
-  for (const PlannedStep& step : spec_.plan->steps) {
-    if (step.send != nullptr) step.send->withdraw();
-  }
+  for (const SendTo& sent : spec_.plan->sends) sent.link->withdraw();
 }
 
 // The data of the next message on a link, null data while there is none.
@@ -309,13 +343,13 @@ inline void ScheduleRun::check_opening(const PlannedStep& step, ByteView message
   throw Disagreement(spec_.rank, opening_of(step, peer), peer, theirs);
 }
 
-inline const std::byte* ScheduleRun::source(const Chunk& chunk, const Slice& slice) const {
+inline const std::byte* ScheduleRun::source(const Chunk& chunk, Slice slice) const {
   if (!chunk) return nullptr;
   if (chunk.buffer != Buffer::kInput) return target(chunk, slice);
   return spec_.input + begin_of(chunk) + slice.offset;
 }
 
-inline std::byte* ScheduleRun::target(const Chunk& chunk, const Slice& slice) const {
+inline std::byte* ScheduleRun::target(const Chunk& chunk, Slice slice) const {
   if (!chunk) return nullptr;
   if (chunk.buffer == Buffer::kScratch) {
     return scratch_ + static_cast<std::size_t>(chunk.index) * scratch_stride_ + slice.offset;
@@ -328,7 +362,6 @@ inline std::byte* ScheduleRun::target(const Chunk& chunk, const Slice& slice) co
 inline void ScheduleRun::apply(const PlannedStep& step, const std::byte* received,
                                const std::byte* own, bool own_is_input, std::byte* kept,
                                std::byte* passed_on, std::size_t bytes) {
-  const bool scale_own = scaled_ && own_is_input && own != nullptr;
   if (!computes(received, own, own_is_input)) {
     const std::byte* from = received != nullptr ? received : own;
     if (kept != nullptr && kept != from && spec_.past_caches && step.for_good) {
@@ -338,6 +371,13 @@ inline void ScheduleRun::apply(const PlannedStep& step, const std::byte* receive
     copy_unless_same(kept, from, bytes);
     return;
   }
+  compute(step, received, own, own_is_input, kept, passed_on, bytes);
+}
+
+void ScheduleRun::compute(const PlannedStep& step, const std::byte* received, const std::byte* own,
+                          bool own_is_input, std::byte* kept, std::byte* passed_on,
+                          std::size_t bytes) {
+  const bool scale_own = scaled_ && own_is_input && own != nullptr;
   const std::size_t block = kept != nullptr && passed_on != nullptr ? kBlockBytes : bytes;
   for (std::size_t at = 0; at < bytes; at += block) {
     const std::size_t now = std::min(block, bytes - at);
@@ -373,15 +413,11 @@ inline void ScheduleRun::finish_average(std::byte* at, std::size_t bytes) {
 }
 
 void ScheduleRun::take_scalar() {
-  scaled_ = spec_.scaling.from != Scaling::From::kNothing;
-  if (spec_.scaling.from == Scaling::From::kMemory) {
-    std::memcpy(spec_.scaling.value.bits, spec_.scaling.memory, element_bytes_);
-  }
+  std::memcpy(spec_.scaling.value.bits, spec_.scaling.memory, element_bytes_);
 }
 
 // For one pass at a time: passes are disjoint and follow each other.
 void ScheduleRun::take_scratch() {
-  if (spec_.plan->scratch_count == 0) return;
   constexpr std::size_t kAlignment = ScratchMemory::kAlignment;
   const std::size_t longest = spec_.slicing.longest_part() * element_bytes_;
   scratch_stride_ = (longest + kAlignment - 1) / kAlignment * kAlignment;

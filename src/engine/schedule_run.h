@@ -95,16 +95,18 @@ class ScheduleRun {
 
   void take(const RunSpec& spec);
   bool do_step(const PlannedStep& step);
-  bool do_slice(const PlannedStep& step, const Slice& slice, bool first);
-  bool do_fold_slice(const PlannedStep& step, const Slice& slice, bool first);
+  bool do_slice(const PlannedStep& step, Slice slice, bool first);
+  bool do_long_slice(const PlannedStep& step, Slice slice, bool first);
+  bool do_short_slice(const PlannedStep& step, Slice slice, bool first);
+  bool do_fold_slice(const PlannedStep& step, Slice slice, bool first);
 
   // What is lent instead of a message; of what is kept as well it may be the copy.
   struct Lent {
     Loan loan;
     bool is_copy;
   };
-  std::optional<Lent> try_lend(const PlannedStep& step, const Slice& slice);
-  static bool may_send_from_memory(const PlannedStep& step, const Slice& slice);
+  std::optional<Lent> try_lend(const PlannedStep& step, Slice slice);
+  static bool may_send_from_memory(const PlannedStep& step, Slice slice);
   void send(const PlannedStep& step, bool opening, const std::optional<Lent>& lent, std::byte* slot,
             const std::byte* memory, std::size_t bytes);
   void check_still_lent(const RecvLink& link, int peer) const;
@@ -113,8 +115,8 @@ class ScheduleRun {
   void check_opening(const PlannedStep& step, ByteView message, int peer) const;
   Descriptor opening_of(const PlannedStep& step, int sender) const;
   // Where a slice of a chunk lies; null for no chunk.
-  const std::byte* source(const Chunk& chunk, const Slice& slice) const;
-  std::byte* target(const Chunk& chunk, const Slice& slice) const;
+  const std::byte* source(const Chunk& chunk, Slice slice) const;
+  std::byte* target(const Chunk& chunk, Slice slice) const;
   // Whether the result of operands, which may be null, is another than one of them.
   bool computes(const std::byte* received, const std::byte* own, bool own_is_input) const {
     return own != nullptr && ((scaled_ && own_is_input) || received != nullptr);
@@ -123,6 +125,8 @@ class ScheduleRun {
                const std::byte* own, bool scale_own, std::size_t count);
   void apply(const PlannedStep& step, const std::byte* received, const std::byte* own,
              bool own_is_input, std::byte* kept, std::byte* passed_on, std::size_t bytes);
+  void compute(const PlannedStep& step, const std::byte* received, const std::byte* own,
+               bool own_is_input, std::byte* kept, std::byte* passed_on, std::size_t bytes);
   void finish_average(std::byte* at, std::size_t bytes);
   // Where in its buffer the part of a chunk begins that moves in this pass.
   std::size_t begin_of(const Chunk& chunk) const {

@@ -37,6 +37,7 @@ struct Fixture : testing::Test {
                    .lending = {input(0), in_place},
                    .send_to = 1,
                    .opens_send = true}};
+    plan.sends = {{&send, 1}};
   }
   void plan_recv() {
     plan.steps = {

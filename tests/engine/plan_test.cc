@@ -90,6 +90,17 @@ TEST_F(OwnMessage, that_no_fold_takes_is_refused) {
   expect_refused({kToItself, kFoldOwn, kFoldOther, kTakeOwn});
 }
 
+using Sends = OwnMessage;
+
+TEST_F(Sends, are_listed_once_a_link) {
+  const Plan plan = compiled({{.src = input(0), .send_to = 1},
+                              {.recv_from = 1, .dst = output(0)},
+                              {.src = output(0), .send_to = 1}});
+  ASSERT_EQ(plan.sends.size(), 1u);
+  EXPECT_EQ(plan.sends[0].peer, 1);
+  EXPECT_EQ(plan.sends[0].link, plan.steps[0].send);
+}
+
 using Output = OwnMessage;
 
 TEST_F(Output, is_for_good_if_no_later_step_reads_it) {
