@@ -30,15 +30,9 @@ Group& Group::make() {
 }
 
 Group::Member& Group::join(const std::shared_ptr<Communicator>& communicator) {
-  const std::span<Member> members = this->members();
-  const auto known = std::find_if(members.begin(), members.end(), [&](const Member& member) {
-    return member.communicator == communicator;
-  });
-  if (known != members.end()) return *known;
-  const auto differs = [&](const Member& member) {
-    return member.communicator->options().blocking != communicator->options().blocking;
-  };
-  if (std::any_of(members.begin(), members.end(), differs)) {
+  for (Member& member : members()) {
+    if (member.communicator == communicator) return member;
+    if (member.communicator->options().blocking == communicator->options().blocking) continue;
     throw_error(ErrorCode::kInvalidArgument,
                 "Blocking and nonblocking communicators are not allowed in the same group.");
   }
