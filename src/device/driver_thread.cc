@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::int64_t kGrace_ns = 100'000;  // pending work that nobody drives may wait so long
 constexpr std::int64_t kLongestNap_ns = 400'000;  // while someone else is seen driving
-// A waking thread takes a core from a rank that has work, and so it comes more rarely to those who
-// drive all the time, so often in each nap; most of all where ranks outnumber cores.
+// Where ranks outnumber the cores a waking thread takes a core from a rank that has work, and so it
+// comes more rarely to those who drive all the time: so often in each nap.
 constexpr std::int64_t kLongestCrowdedNap_ns = 6'400'000;
 constexpr std::int64_t kDenseVisit_ns = 25'000;
 constexpr std::int64_t kPatience_ns = 10'000'000;  // without work, before sleeping for good
@@ -51,13 +51,11 @@ void DriverThread::serve() {
   while (!process_exiting()) {
     nap(nap_ns);
     const auto visits = static_cast<std::int64_t>(executor_.visits() - seen);
-    const bool dense = visits * kDenseVisit_ns >= nap_ns;
-    if (dense && executor_.crowded()) {
+    const bool dense = executor_.crowded() && visits * kDenseVisit_ns >= nap_ns;
+    if (dense) {
       nap_ns = std::min(2 * nap_ns, kLongestCrowdedNap_ns);
-    } else if (dense || (visits != 0 && executor_.unwatched())) {
-      nap_ns = std::max(nap_ns, std::min(2 * nap_ns, kLongestNap_ns));
     } else if (executor_.unwatched()) {
-      nap_ns = kGrace_ns;
+      nap_ns = visits != 0 ? std::min(2 * nap_ns, kLongestNap_ns) : kGrace_ns;
     }
     if (executor_.unwatched()) {
       if (visits == 0) take_over();

@@ -129,12 +129,17 @@ inline void Executor::arm_if_unwatched() {
   if (unwatched()) thread_->arm();
 }
 
-// Where nothing is queued, a task that waits for nobody is done in its first poll, and never
-// becomes a stream's. Room is made before, since what has begun must be taken.
+// Where nothing is queued, a task that waits for nobody is done in its first poll, and never enters
+// the stream. Room is made before, since what has begun must be taken; and it is counted before,
+// since whoever hears of it from what it does may wait for the stream.
 inline void Executor::begin_alone(Stream& stream, TaskPtr&& task) {
   make_room(stream);
-  if (poll_or_fail(*task) != Task::Progress::kDone) return append(stream, std::move(task));
+  count_up(stream.direct_);
+  count_up(queued_);
+  if (poll_or_fail(*task) != Task::Progress::kDone) return place(stream, std::move(task));
   task.reset();
+  count_up(stream.finished_);
+  count_down(queued_);
   retired_.clear();
 }
 
@@ -198,6 +203,7 @@ bool Executor::drain_inbox() {
     Inboxed& first = inbox_.front();
     make_room(*first.stream);
     place(*first.stream, std::move(first.task));
+    count_up(queued_);
     inbox_.pop();
     inboxed_.fetch_sub(1);
   }
@@ -208,12 +214,12 @@ void Executor::append(Stream& stream, TaskPtr&& task) {
   make_room(stream);
   count_up(stream.direct_);
   place(stream, std::move(task));
+  count_up(queued_);
 }
 
 void Executor::place(Stream& stream, TaskPtr&& task) noexcept {
   if (stream.items_.empty()) active_.push_back(&stream);
   stream.items_.push_reserved({std::move(task), next_order_++});
-  count_up(queued_);
 }
 
 bool Executor::pass() {

@@ -55,6 +55,22 @@ TEST(Executor, is_driven_by_the_thread_that_waits) {
   EXPECT_TRUE(stream.idle());
 }
 
+// Whoever hears of a task from what it does may wait for its stream at once.
+TEST(Executor, counts_a_task_before_it_is_polled) {
+  Device& device = fresh_device();
+  Stream& stream = device.create_stream(true);
+  bool was_idle = true;
+  bool was_pending = false;
+  stream.enqueue(task_of([&] {
+    was_idle = stream.idle();
+    was_pending = device.executor().pending();
+  }));
+  EXPECT_FALSE(was_idle);
+  EXPECT_TRUE(was_pending);
+  EXPECT_TRUE(stream.idle());
+  EXPECT_FALSE(device.executor().pending());
+}
+
 TEST(Executor, polls_nothing_while_someone_looks) {
   Device& device = fresh_device();
   Executor& executor = device.executor();

@@ -6,14 +6,6 @@
 #include "src/collective/fold.h"
 
 namespace catenary {
-namespace {
-
-// The rank's own copy, in one step with the last message that gives the same away.
-Step kept_and_sent(const Chunk& given, const Chunk& kept, const Place& at) {
-  return {.src = given, .dst = kept, .send_to = at.ranks > 1 ? at.after(-1) : kNobody};
-}
-
-}  // namespace
 
 // Rank k reduces chunk k: its own part first, then those of k + 1, k + 2, ...
 Steps direct_all_reduce(Place at) {
@@ -35,8 +27,8 @@ Steps direct_reduce_scatter(Place at) {
 }
 
 Steps direct_all_gather(Place at) {
-  for (int i = 1; i < at.ranks - 1; ++i) co_yield {.src = input(0), .send_to = at.after(i)};
-  co_yield kept_and_sent(input(0), output(at.rank), at);
+  for (int i = 1; i < at.ranks; ++i) co_yield {.src = input(0), .send_to = at.after(i)};
+  co_yield {.src = input(0), .dst = output(at.rank)};
   for (int i = 1; i < at.ranks; ++i) {
     co_yield {.recv_from = at.after(-i), .dst = output(at.after(-i))};
   }
@@ -47,8 +39,8 @@ Steps direct_broadcast(Place at) {
     co_yield {.recv_from = at.root, .dst = output(0)};
     co_return;
   }
-  for (int i = 1; i < at.ranks - 1; ++i) co_yield {.src = input(0), .send_to = at.after(i)};
-  co_yield kept_and_sent(input(0), output(0), at);
+  for (int i = 1; i < at.ranks; ++i) co_yield {.src = input(0), .send_to = at.after(i)};
+  co_yield {.src = input(0), .dst = output(0)};
 }
 
 Steps direct_reduce(Place at) {
