@@ -1,6 +1,7 @@
-// Error: what is thrown inside the library. Codes outside, exceptions inside; an Error is caught in
-// two places only, the C boundary and the executor's loop. Whoever throws writes the whole message:
-// which rank, which peer, which operation, the errno and the remedy. Nobody logs it a second time.
+// Error: what is thrown inside the library. Codes outside, exceptions inside; an Error is caught at
+// the C boundary and in the executor's loop, else only where docs/architecture.md says why. Whoever
+// throws writes the whole message: which rank, which peer, which operation, the errno and the
+// remedy. Nobody logs it a second time.
 #pragma once
 
 #include <exception>

@@ -188,7 +188,7 @@ std::optional<FaultMessage> FaultMessage::parse(ByteView payload) {
 Frame MissingMessage::encode() const {
   WireWriter writer;
   writer.text(ranks, kMaxTextBytes);
-  writer.text(elsewhere, kMaxTextBytes);
+  writer.text(why, kMaxTextBytes);
   return {MessageType::kMissing, writer.take()};
 }
 
@@ -196,7 +196,7 @@ std::optional<MissingMessage> MissingMessage::parse(ByteView payload) {
   WireReader reader(payload);
   MissingMessage message;
   message.ranks = reader.text(kMaxTextBytes);
-  message.elsewhere = reader.text(kMaxTextBytes);
+  message.why = reader.text(kMaxTextBytes);
   if (!reader.at_end()) return std::nullopt;
   return message;
 }

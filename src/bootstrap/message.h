@@ -93,7 +93,7 @@ struct FaultMessage {
 // The answer to a query: who has not come, as text; "" if nobody is awaited.
 struct MissingMessage {
   std::string ranks;
-  std::string elsewhere;  // who else waits at the same root, for something else; "" mostly
+  std::string why;  // as far as the root knows; "" mostly
 
   Frame encode() const;
   static std::optional<MissingMessage> parse(ByteView payload);

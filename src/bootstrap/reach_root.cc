@@ -23,6 +23,10 @@ constexpr int kLongestPauseMs = 50;
 constexpr std::int64_t kRefusalPatienceMs = 2000;
 constexpr std::int64_t kOneHandshakeMs = 5000;
 
+constexpr const char* kSilence =
+    " (the root's process does not answer: is it stopped, or short of file descriptors, ulimit "
+    "-n?)";
+
 class Approach {
  public:
   Approach(const Rendezvous& rendezvous, int rank, const Wait& wait, const Config& config)
@@ -56,7 +60,9 @@ class Approach {
     } catch (const Error& error) {
       // One attempt has failed; whether that is the end is for the caller to say.
       if (wait_.is_cancelled()) throw;
-      note(error.what(), error.code() == ErrorCode::kRemote);
+      const bool is_silent = error.code() == ErrorCode::kTimeout;
+      note(std::string(error.what()) + (is_silent ? kSilence : ""),
+           error.code() == ErrorCode::kRemote);
       return std::nullopt;
     }
   }

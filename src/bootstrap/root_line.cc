@@ -86,7 +86,7 @@ void RootLine::give_up(Lock& lock, const Wait& wait, std::string_view what,
     text = format("%s of %d did not come within %s", missing.ranks.c_str(), join_.nranks,
                   seconds(waited_ns).c_str());
   }
-  if (!missing.elsewhere.empty()) text += "; " + missing.elsewhere;
+  if (!missing.why.empty()) text += "; " + missing.why;
   report_locked(Error(ErrorCode::kTimeout, me + " gave up waiting for " + awaited + ": " + text));
   throw_error(ErrorCode::kTimeout, "rank %d waited for %s: %s", join_.rank, awaited.c_str(),
               text.c_str());

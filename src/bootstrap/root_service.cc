@@ -205,10 +205,16 @@ void RootService::accept_from(std::uint64_t token, Desk& desk) {
       continue;
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) return;
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+    const int want = errno;
+    if (want == EMFILE || want == ENFILE || want == ENOBUFS || want == ENOMEM) {
       // The caller stays in the queue, and the listener ready: look away for a moment.
       if (const auto& strangers = desk.line(Standing::kStranger); !strangers.empty()) {
         drop(strangers.front());
+      }
+      if (desk.short_of.empty()) {
+        desk.short_of = format("the root's process cannot accept connections: %s; see ulimit -n",
+                               errno_text(want).c_str());
+        log_notice(-1, desk.short_of);
       }
       desk.paused = Deadline::after_ms(kPauseMs);
       rewatch(epoll_.get(), desk.listener.get(), 0, token);
@@ -287,8 +293,13 @@ bool RootService::read_frames(std::uint64_t token, Guest& guest) {
 bool RootService::handle(std::uint64_t token, Guest& guest, const Frame& frame) {
   if (guest.session == nullptr) return admit(token, guest, frame);
   if (frame.type != MessageType::kQuery) return guest.session->receive(guest.rank, frame);
-  guest.session->answer_query(guest.rank, waiting_elsewhere(guest.desk->sessions, *guest.session));
+  guest.session->answer_query(guest.rank, why_missing(*guest.desk, *guest.session));
   return true;
+}
+
+// Why ranks of a session may not have come, or "".
+std::string RootService::why_missing(const Desk& desk, const Session& session) {
+  return desk.short_of.empty() ? waiting_elsewhere(desk.sessions, session) : desk.short_of;
 }
 
 // The first frame of a guest: which communicator is it for?
@@ -320,6 +331,7 @@ bool RootService::admit(std::uint64_t token, Guest& guest, const Frame& frame) {
   guest.refused = !session->join(*guest.channel, *join);
   if (guest.refused) return true;
   line_up(token, guest, Standing::kMember);
+  desk.short_of.clear();
   guest.session = session;
   guest.rank = join->rank;
   return true;

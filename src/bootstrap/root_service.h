@@ -21,6 +21,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "src/bootstrap/caller.h"
@@ -56,6 +57,7 @@ class RootService {
     bool served = false;
     std::optional<Deadline> idle;    // when to close
     std::optional<Deadline> paused;  // when to accept again
+    std::string short_of;            // why none was accepted since the last rank came; "" mostly
   };
   struct Guest {
     Desk* desk;
@@ -84,6 +86,7 @@ class RootService {
   void line_up(std::uint64_t token, Guest& guest, Standing standing);
   bool read_frames(std::uint64_t token, Guest& guest);
   bool handle(std::uint64_t token, Guest& guest, const Frame& frame);
+  static std::string why_missing(const Desk& desk, const Session& session);
   bool admit(std::uint64_t token, Guest& guest, const Frame& frame);
   void drop(std::uint64_t token);
   void expire();

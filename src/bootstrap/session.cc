@@ -107,11 +107,10 @@ bool Session::receive(int rank, const Frame& frame) {
   return false;
 }
 
-void Session::answer_query(int rank, const std::string& elsewhere) {
+void Session::answer_query(int rank, const std::string& why) {
   const std::vector<int> awaited = missing();
   at(rank).channel->send(
-      MissingMessage{awaited.empty() ? "" : name_ranks(awaited), complete_ ? "" : elsewhere}
-          .encode());
+      MissingMessage{awaited.empty() ? "" : name_ranks(awaited), complete_ ? "" : why}.encode());
 }
 
 void Session::tell_of_late_ranks() {

@@ -37,7 +37,7 @@ class Session {
   // A frame of a member. False: it makes no sense, the connection should end.
   bool receive(int rank, const Frame& frame);
   // A member wants to know whom it waits for.
-  void answer_query(int rank, const std::string& elsewhere);
+  void answer_query(int rank, const std::string& why);
   // A member's channel ended, and will be destroyed.
   void lost(int rank);
 

@@ -7,8 +7,7 @@
 //
 // Threads: any. Nothing here waits but drive_until. Owner: the device; an executor is never
 // destroyed, since its thread may run until the process ends. Failure: a task that throws is told
-// through fail(), and counts as done when it agrees. This is one of the two places in the library
-// that catch.
+// through fail(), and counts as done when it agrees.
 //
 // Who is responsible for work that is pending, so that none is forgotten: a thread inside
 // drive_until (a watcher), else the executor's thread, which is awake ("armed") whenever there is
