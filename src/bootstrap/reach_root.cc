@@ -60,7 +60,7 @@ class Approach {
     } catch (const Error& error) {
       // One attempt has failed; whether that is the end is for the caller to say.
       if (wait_.is_cancelled()) throw;
-      const bool is_silent = error.code() == ErrorCode::kTimeout;
+      const bool is_silent = connection.fd && error.code() == ErrorCode::kTimeout;
       note(std::string(error.what()) + (is_silent ? kSilence : ""),
            error.code() == ErrorCode::kRemote);
       return std::nullopt;
@@ -83,7 +83,15 @@ class Approach {
     if (refused && !refused_since_) refused_since_ = now_ns();
   }
 
+  // And again after the pause: an attempt that has no time left would only hide what the last one
+  // found out.
   void give_up_or_pause(int pause_ms) {
+    give_up_if_due();
+    ::poll(nullptr, 0, wait_.deadline.remaining_ms(pause_ms));
+    give_up_if_due();
+  }
+
+  void give_up_if_due() const {
     const std::string root = rendezvous_.root.text();
     if (refused_since_ && now_ns() - *refused_since_ > kRefusalPatienceMs * 1'000'000) {
       throw_error(
@@ -102,7 +110,6 @@ class Approach {
                   root.c_str(), reason_.c_str(), cannot_listen_.empty() ? "" : "; ",
                   cannot_listen_.c_str());
     }
-    ::poll(nullptr, 0, wait_.deadline.remaining_ms(pause_ms));
   }
 
   const Rendezvous& rendezvous_;

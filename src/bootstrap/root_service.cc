@@ -1,5 +1,6 @@
 #include "src/bootstrap/root_service.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <thread>
+#include <utility>
 
 #include "src/base/config.h"
 #include "src/base/error.h"
@@ -60,6 +62,11 @@ class SignalsBlocked {
  private:
   sigset_t before_;
 };
+
+bool is_called(int listener) {
+  pollfd look = {listener, POLLIN, 0};
+  return ::poll(&look, 1, 0) > 0 && (look.revents & POLLIN) != 0;
+}
 
 std::string waiting_elsewhere(const std::list<Session>& sessions, const Session& mine) {
   for (const Session& each : sessions) {
@@ -201,27 +208,31 @@ void RootService::accept_from(std::uint64_t token, Desk& desk) {
   for (int i = 0; i < kAcceptsAtOnce; ++i) {
     UnsharedFd fd = accept_next(desk.listener.get());
     if (fd) {
+      desk.short_of.clear();
       welcome_stranger(desk, std::move(fd));
       continue;
     }
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return;
     const int want = errno;
+    if (want == EAGAIN || want == EWOULDBLOCK) return;
     if (want == EMFILE || want == ENFILE || want == ENOBUFS || want == ENOMEM) {
-      // The caller stays in the queue, and the listener ready: look away for a moment.
-      if (const auto& strangers = desk.line(Standing::kStranger); !strangers.empty()) {
-        drop(strangers.front());
-      }
-      if (desk.short_of.empty()) {
-        desk.short_of = format("the root's process cannot accept connections: %s; see ulimit -n",
-                               errno_text(want).c_str());
-        log_notice(-1, desk.short_of);
-      }
-      desk.paused = Deadline::after_ms(kPauseMs);
-      rewatch(epoll_.get(), desk.listener.get(), 0, token);
+      // The system says so before it looks whether there is a caller at all.
+      if (is_called(desk.listener.get())) keep_waiting(token, desk, want);
       return;
     }
     // Anything else is the misfortune of that one caller.
   }
+}
+
+// The caller stays in the queue, and the listener ready: look away for a moment.
+void RootService::keep_waiting(std::uint64_t token, Desk& desk, int want) {
+  desk.short_of = format("the root's process cannot accept connections: %s%s",
+                         errno_text(want).c_str(), want == EMFILE ? "; see ulimit -n" : "");
+  if (!std::exchange(desk.told_of_want, true)) log_notice(-1, desk.short_of);
+  if (const auto& strangers = desk.line(Standing::kStranger); !strangers.empty()) {
+    drop(strangers.front());
+  }
+  desk.paused = Deadline::after_ms(kPauseMs);
+  rewatch(epoll_.get(), desk.listener.get(), 0, token);
 }
 
 void RootService::welcome_stranger(Desk& desk, UnsharedFd fd) {
@@ -331,7 +342,6 @@ bool RootService::admit(std::uint64_t token, Guest& guest, const Frame& frame) {
   guest.refused = !session->join(*guest.channel, *join);
   if (guest.refused) return true;
   line_up(token, guest, Standing::kMember);
-  desk.short_of.clear();
   guest.session = session;
   guest.rank = join->rank;
   return true;

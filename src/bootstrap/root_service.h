@@ -57,7 +57,8 @@ class RootService {
     bool served = false;
     std::optional<Deadline> idle;    // when to close
     std::optional<Deadline> paused;  // when to accept again
-    std::string short_of;            // why none was accepted since the last rank came; "" mostly
+    std::string short_of;            // for want of what a caller waits in the queue; "" mostly
+    bool told_of_want = false;       // in the log
   };
   struct Guest {
     Desk* desk;
@@ -80,6 +81,7 @@ class RootService {
   bool adopt();
   int timeout_ms() const;
   void accept_from(std::uint64_t token, Desk& desk);
+  void keep_waiting(std::uint64_t token, Desk& desk, int want);
   void welcome_stranger(Desk& desk, UnsharedFd fd);
   void attend(std::uint64_t token);
   bool hear_caller(std::uint64_t token, Guest& guest);
