@@ -95,6 +95,8 @@ RootService::RootService()
       epoll_(UnsharedFd::made_by([] { return ::epoll_create1(EPOLL_CLOEXEC); })),
       wake_(UnsharedFd::made_by([] { return ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); })) {
   if (!epoll_ || !wake_) throw_system_error("epoll_create1 or eventfd", errno);
+  // Opens what the log needs now: the service writes when there is no descriptor left.
+  static_cast<void>(log_enabled(LogLevel::kWarn, Subsystem::kInit));
   watch(epoll_.get(), wake_.get(), EPOLLIN, kWakeToken);
 }
 
