@@ -128,8 +128,8 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
   const bool opens_send = first && step.opens_send;
   const std::byte* received = nullptr;
   std::byte* passed_on = nullptr;
-  const bool receives = step.recv != nullptr && (slice.bytes > 0 || opens_recv);
-  const bool sends = step.send != nullptr && (slice.bytes > 0 || opens_send);
+  const bool receives = step.recv != nullptr;
+  const bool sends = step.send != nullptr;
   if (receives) {
     received = peek(step, *step.recv, step.recv_from, opens_recv, slice.bytes).data();
     if (received == nullptr) return false;
@@ -152,11 +152,11 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
       sends && !receives && (step.dst || whole != nullptr) && !scaled_ && !is_lent_copy;
   std::byte* sent_copy = lent || whole != nullptr ? nullptr : passed_on;
   if (sends_first) {  // so that the peer need not wait until we have our own copy
-    if (slice.bytes > 0) apply(step, nullptr, own, is_input, nullptr, sent_copy, slice.bytes);
+    apply(step, nullptr, own, is_input, nullptr, sent_copy, slice.bytes);
     send(step, opens_send, lent, passed_on, whole, slice.bytes);
     sent_copy = nullptr;
   }
-  if (slice.bytes > 0) apply(step, received, own, is_input, kept, sent_copy, slice.bytes);
+  apply(step, received, own, is_input, kept, sent_copy, slice.bytes);
   if (borrowed_) check_still_lent(*step.recv, step.recv_from);
   if (sends && !sends_first) send(step, opens_send, lent, passed_on, whole, slice.bytes);
   if (receives) step.recv->release();
