@@ -18,6 +18,7 @@
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/scope_exit.h"
+#include "src/bootstrap/stream_socket.h"
 #include "src/bootstrap/tcp.h"
 
 namespace catenary {
@@ -62,11 +63,6 @@ class SignalsBlocked {
  private:
   sigset_t before_;
 };
-
-bool is_called(int listener) {
-  pollfd look = {listener, POLLIN, 0};
-  return ::poll(&look, 1, 0) > 0 && (look.revents & POLLIN) != 0;
-}
 
 std::string waiting_elsewhere(const std::list<Session>& sessions, const Session& mine) {
   for (const Session& each : sessions) {
@@ -218,7 +214,8 @@ void RootService::accept_from(std::uint64_t token, Desk& desk) {
     if (want == EAGAIN || want == EWOULDBLOCK) return;
     if (want == EMFILE || want == ENFILE || want == ENOBUFS || want == ENOMEM) {
       // The system says so before it looks whether there is a caller at all.
-      if (is_called(desk.listener.get())) keep_waiting(token, desk, want);
+      const bool someone_calls = wait_slice(desk.listener.get(), POLLIN, Wait{}, 0);
+      if (someone_calls) keep_waiting(token, desk, want);
       return;
     }
     // Anything else is the misfortune of that one caller.

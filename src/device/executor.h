@@ -1,8 +1,9 @@
 // Executor: what makes the work of one device advance.
 //
 // Every stream's head task is polled in turn, under the drive lock; no task can hold up another.
-// Who waits, drives: submit() tries at once what can be done without waiting, drive_until() polls
-// until its condition holds, and only when there is work and nobody waits for it does the
+// What is submitted while nothing is queued is polled first, and enters its stream only if it must
+// wait. Who waits, drives: submit() tries at once what can be done without waiting, drive_until()
+// polls until its condition holds, and only when there is work and nobody waits for it does the
 // executor's own thread take over. An idle executor uses no processor time at all.
 //
 // Threads: any. Nothing here waits but drive_until. Owner: the device; an executor is never
