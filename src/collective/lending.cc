@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <utility>
 
 namespace catenary {
 namespace {
@@ -29,8 +28,9 @@ bool changes_nothing(const Step& step, const Chunk& given) {
 
 class Analysis {
  public:
-  Analysis(const Algorithm& algorithm, const Place& at, const Schedule& mine)
-      : algorithm_(algorithm), collective_(twin_of(algorithm.collective)), at_(at), mine_(mine) {}
+  Analysis(Collective collective, const Place& at, const Schedule& mine,
+           const TrafficOf& traffic_of)
+      : collective_(twin_of(collective)), at_(at), mine_(mine), traffic_of_(traffic_of) {}
 
   Lending of(std::size_t step_index) {
     const Step& step = mine_.steps[step_index];
@@ -57,68 +57,69 @@ class Analysis {
     const Chunk target = over(collective_, at_, given);
     if (!target) return std::nullopt;
     if (writers_.empty()) find_writers();
-    const auto writer = writers_.find(target.index);
-    if (writer == writers_.end() || changes_nothing(mine_.steps[writer->second], given))
+    const auto index = static_cast<std::size_t>(target.index);
+    if (index >= writers_.size() || writers_[index] == kNever ||
+        changes_nothing(mine_.steps[writers_[index]], given)) {
       return std::nullopt;
-    return writer->second;
+    }
+    return writers_[index];
   }
 
   void find_writers() {
     for (std::size_t i = 0; i < mine_.steps.size(); ++i) {
       const Chunk& dst = mine_.steps[i].dst;
-      if (dst.buffer == Buffer::kOutput) writers_.emplace(dst.index, i);
+      if (dst.buffer != Buffer::kOutput) continue;
+      const auto index = static_cast<std::size_t>(dst.index);
+      if (index >= writers_.size()) writers_.resize(index + 1, kNever);
+      writers_[index] = std::min(writers_[index], i);
     }
   }
 
   // What the peer sent us last, of what we have received up to the end of step `end`, it sent in
   // the step that takes our message or later.
   bool was_taken_before(std::size_t lent_at, std::size_t end) {
-    const auto& [mine, theirs] = traffic_with(mine_.steps[lent_at].send_to);
-    const auto number = std::ranges::lower_bound(mine.sends, lent_at) - mine.sends.begin();
-    const auto received = std::ranges::upper_bound(mine.receives, end) - mine.receives.begin();
+    if (!mine_by_peer_) mine_by_peer_.emplace(mine_, at_.ranks);
+    const int peer = mine_.steps[lent_at].send_to;
+    const auto sends = mine_by_peer_->sends_to(peer);
+    const auto receives = mine_by_peer_->receives_from(peer);
+    const auto taken = std::ranges::lower_bound(sends, lent_at) - sends.begin();
+    const auto received = std::ranges::upper_bound(receives, end) - receives.begin();
     if (received == 0) return false;
-    const auto taken = static_cast<std::size_t>(number);
-    const auto last = static_cast<std::size_t>(received - 1);
-    return taken < theirs.receives.size() && last < theirs.sends.size() &&
-           theirs.receives[taken] <= theirs.sends[last];
+    const Traffic& theirs = traffic_of_(peer);
+    const auto they_receive = theirs.receives_from(at_.rank);
+    const auto they_send = theirs.sends_to(at_.rank);
+    if (taken >= std::ssize(they_receive) || received > std::ssize(they_send)) return false;
+    return they_receive[static_cast<std::size_t>(taken)] <=
+           they_send[static_cast<std::size_t>(received - 1)];
   }
 
-  // The steps of a schedule that deal with one peer.
-  struct Traffic {
-    std::vector<std::size_t> sends;
-    std::vector<std::size_t> receives;
-  };
-  static Traffic traffic_of(const Schedule& schedule, int peer) {
-    Traffic traffic;
-    for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
-      if (schedule.steps[i].send_to == peer) traffic.sends.push_back(i);
-      if (schedule.steps[i].recv_from == peer) traffic.receives.push_back(i);
-    }
-    return traffic;
-  }
+  static constexpr std::size_t kNever = SIZE_MAX;
 
-  // Ours with the peer, and the peer's with us.
-  const std::pair<Traffic, Traffic>& traffic_with(int peer) {
-    const auto known = traffic_.find(peer);
-    if (known != traffic_.end()) return known->second;
-    Place there = at_;
-    there.rank = peer;
-    const Traffic theirs = traffic_of(schedule_of(algorithm_, there), at_.rank);
-    return traffic_.emplace(peer, std::pair(traffic_of(mine_, peer), theirs)).first->second;
-  }
-
-  const Algorithm& algorithm_;
   const Collective collective_;
   const Place at_;
   const Schedule& mine_;
-  std::map<int, std::size_t> writers_;  // by chunk of output
-  std::map<int, std::pair<Traffic, Traffic>> traffic_;
+  const TrafficOf& traffic_of_;
+  std::vector<std::size_t> writers_;  // by chunk of output
+  std::optional<Traffic> mine_by_peer_;
 };
 
 }  // namespace
 
 std::vector<Lending> lendings(const Algorithm& algorithm, const Place& at, const Schedule& mine) {
+  std::map<int, Traffic> known;  // of peers
+  return lendings(algorithm, at, mine, [&](int peer) -> const Traffic& {
+    const auto [of_peer, is_new] = known.try_emplace(peer);
+    Place there = at;
+    there.rank = peer;
+    if (is_new) of_peer->second.make(schedule_of(algorithm, there), at.ranks);
+    return of_peer->second;
+  });
+}
+
+std::vector<Lending> lendings(const Algorithm& algorithm, const Place& at, const Schedule& mine,
+                              const TrafficOf& traffic_of) {
   std::vector<Lending> result;
+  result.reserve(mine.steps.size());
   if (is_point_to_point(algorithm.collective)) {
     // Their input and output belong to different operations.
     for (const Step& step : mine.steps) {
@@ -126,7 +127,7 @@ std::vector<Lending> lendings(const Algorithm& algorithm, const Place& at, const
     }
     return result;
   }
-  Analysis analysis(algorithm, at, mine);
+  Analysis analysis(algorithm.collective, at, mine, traffic_of);
   for (std::size_t i = 0; i < mine.steps.size(); ++i) result.push_back(analysis.of(i));
   return result;
 }

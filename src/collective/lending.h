@@ -12,9 +12,11 @@
 // Pure; nothing fails.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "src/collective/algorithms.h"
+#include "src/collective/traffic.h"
 
 namespace catenary {
 
@@ -25,5 +27,11 @@ struct Lending {
 
 // For each step of `mine`, which is schedule_of(algorithm, at).
 std::vector<Lending> lendings(const Algorithm& algorithm, const Place& at, const Schedule& mine);
+
+// The same where the schedules of others are at hand: the traffic of any rank in that of its own
+// place. What is returned may change at the next call.
+using TrafficOf = std::function<const Traffic&(int rank)>;
+std::vector<Lending> lendings(const Algorithm& algorithm, const Place& at, const Schedule& mine,
+                              const TrafficOf& traffic_of);
 
 }  // namespace catenary

@@ -5,12 +5,6 @@
 #include "src/base/error.h"
 
 namespace catenary::proof {
-namespace {
-
-// No algorithm comes near this many steps for each rank or chunk: one that does has no end.
-constexpr std::uint32_t kMostStepsPerPart = 64;
-
-}  // namespace
 
 Verdict Checker::check(const ProofCase& which, const StepSource& source, Orders& orders) {
   verdict_ = {};
@@ -49,8 +43,7 @@ bool Checker::begin(const ProofCase& which, const StepSource& source) {
     verdict_.fault = format("%d chunks where each of %d ranks has one", chunk_count_, which.ranks);
     return false;
   }
-  most_steps_ =
-      kMostStepsPerPart * static_cast<std::uint32_t>(std::max(chunk_count_, which.ranks) + 64);
+  most_steps_ = most_steps(which, chunk_count_);
   cut_parts();
   shape_.begin(which, chunk_count_, source.scratch(place_of(which, 0)));
   links_.reset(which.ranks);

@@ -1,202 +1,185 @@
 #include "src/proof/loans.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <queue>
 
 #include "src/base/error.h"
 
 namespace catenary::proof {
 namespace {
 
-// By rank: how many of its steps are known to be over.
-using Clock = std::vector<std::uint32_t>;
-
 // Clocks are as long as a multiple of this, so that compilers work on so many at once.
 constexpr std::size_t kClockBlock = 16;
-
-void learn(Clock& mine, const std::uint32_t* told) {
-  for (std::uint32_t* at = mine.data(); at != mine.data() + mine.size(); at += kClockBlock) {
-    for (std::size_t i = 0; i < kClockBlock; ++i) at[i] = std::max(at[i], told[i]);
-    told += kClockBlock;
-  }
-}
+constexpr int kNowhere = -1;
+constexpr std::uint32_t kNeverTaken = UINT32_MAX - 1;
 
 constexpr std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
-struct Loan {
-  std::size_t lent_at;  // step of the lender
-  int borrower;
-  std::size_t number;  // of the message, among those to that borrower
-  Chunk chunk;
-  std::size_t taken_at = 0;  // step of the borrower
-};
-
-class World {
- public:
-  World(const Algorithm& algorithm, const ProofCase& which, int window, const LendingSource& source)
-      : algorithm_(algorithm),
-        which_(which),
-        window_(window),
-        source_(source),
-        schedules_(index(which.ranks)),
-        loans_(index(which.ranks)) {}
-
-  std::string run() {
-    if (!find_loans()) return "";
-    const std::size_t entries = (index(which_.ranks) + kClockBlock - 1) / kClockBlock * kClockBlock;
-    clocks_.assign(index(which_.ranks), Clock(entries));
-    wires_.resize(index(which_.ranks) * index(which_.ranks));
-    for (int rank = 0; rank < which_.ranks; ++rank) ready_.push(rank);
-    while (!ready_.empty() && fault_.empty()) {
-      const int rank = ready_.front();
-      ready_.pop();
-      while (fault_.empty() && try_step(rank)) {
-      }
-    }
-    return fault_;
-  }
-
- private:
-  // What senders knew when they sent: a clock for each message, one after the other.
-  struct Wire {
-    Clock sent;
-    std::size_t taken = 0;  // numbers of those
-  };
-
-  Place place(int rank) const {
-    Place at = place_of(which_, rank);
-    at.window = window_;
-    return at;
-  }
-  const std::vector<Step>& steps(int rank) {
-    std::optional<Schedule>& schedule = schedules_[index(rank)];
-    if (!schedule) schedule = schedule_of(algorithm_, place(rank));
-    return schedule->steps;
-  }
-  Wire& wire(int from, int to) { return wires_[index(from) * index(which_.ranks) + index(to)]; }
-
-  // Of what may be lent in place, what is written over at all. Whether there is any.
-  bool find_loans() {
-    bool found = false;
-    for (int rank = 0; rank < which_.ranks; ++rank) {
-      if (!has_input(which_, rank)) continue;
-      steps(rank);
-      for (Loan& loan :
-           loans_in_place(rank, source_(algorithm_, place(rank), *schedules_[index(rank)]))) {
-        if (!is_written_over(rank, loan)) continue;
-        loan.taken_at = taken_at(rank, loan);
-        loans_[index(rank)].push_back(loan);
-        found = true;
-      }
-    }
-    return found;
-  }
-
-  std::vector<Loan> loans_in_place(int rank, const std::vector<Lending>& lendings) {
-    std::vector<Loan> loans;
-    std::vector<std::size_t> sent(index(which_.ranks));
-    for (std::size_t i = 0; i < lendings.size(); ++i) {
-      const int peer = steps(rank)[i].send_to;
-      if (peer == kNobody) continue;
-      const std::size_t number = sent[index(peer)]++;
-      const Lending& lending = lendings[i];
-      if (!lending.in_place || lending.chunk.buffer != Buffer::kInput) continue;
-      loans.push_back({i, peer, number, lending.chunk});
-    }
-    return loans;
-  }
-
-  bool is_written_over(int rank, const Loan& loan) {
-    for (std::size_t i = loan.lent_at; i < steps(rank).size(); ++i) {
-      if (writes_over(rank, loan, steps(rank)[i])) return true;
-    }
-    return false;
-  }
-
-  std::size_t taken_at(int rank, const Loan& loan) {
-    std::size_t before = loan.number;
-    for (std::size_t i = 0; i < steps(loan.borrower).size(); ++i) {
-      if (steps(loan.borrower)[i].recv_from == rank && before-- == 0) return i;
-    }
-    return SIZE_MAX - 1;  // never
-  }
-
-  bool try_step(int rank) {
-    Clock& mine = clocks_[index(rank)];
-    const std::size_t now = mine[index(rank)];
-    if (now == steps(rank).size()) return false;
-    const Step& step = steps(rank)[now];
-    if (step.recv_from != kNobody) {
-      Wire& wire = this->wire(step.recv_from, rank);
-      if (wire.taken == wire.sent.size()) return false;
-      const std::uint32_t* told = wire.sent.data() + wire.taken;
-      learn(mine, told);
-      wire.taken += mine.size();
-      if (wire.taken == wire.sent.size()) {
-        wire.sent.clear();
-        wire.taken = 0;
-      }
-    }
-    judge(rank, now, mine);
-    ++mine[index(rank)];
-    if (step.send_to != kNobody) {
-      Clock& sent = wire(rank, step.send_to).sent;
-      sent.insert(sent.end(), mine.begin(), mine.end());
-      if (step.send_to != rank) ready_.push(step.send_to);
-    }
-    return true;
-  }
-
-  void judge(int rank, std::size_t now, const Clock& known) {
-    const Step& step = steps(rank)[now];
-    if (step.dst.buffer != Buffer::kOutput) return;
-    for (const Loan& loan : loans_[index(rank)]) {
-      if (loan.lent_at > now || !writes_over(rank, loan, step)) continue;
-      if (known[index(loan.borrower)] > loan.taken_at) continue;
-      fault_ = format(
-          "rank %d lends input %d to rank %d in step %zu, and in place writes over it in step %zu, "
-          "perhaps before it is taken",
-          rank, loan.chunk.index, loan.borrower, loan.lent_at, now);
-    }
-  }
-
-  // But for what is copied onto itself.
-  bool writes_over(int rank, const Loan& loan, const Step& step) const {
-    return step.dst.buffer == Buffer::kOutput && lies_over(rank, loan.chunk, step.dst) &&
-           (step.recv_from != kNobody || step.src != loan.chunk);
-  }
-
-  // In the layouts that NCCL documents for working in place.
-  bool lies_over(int rank, const Chunk& given, const Chunk& written) const {
-    const bool gathered = gathers(which_.collective);
-    if (gathered == scatters(which_.collective)) return written.index == given.index;
-    return (gathered ? written.index : given.index) == rank;
-  }
-
-  const Algorithm& algorithm_;
-  const ProofCase which_;
-  const int window_;
-  const LendingSource& source_;
-  std::vector<std::optional<Schedule>> schedules_;  // by rank, once they are looked at
-  std::vector<std::vector<Loan>> loans_;            // by rank
-  std::vector<Clock> clocks_;
-  std::vector<Wire> wires_;  // by sender and receiver
-  std::queue<int> ready_;
-  std::string fault_;
-};
+// But for what is copied onto itself.
+bool writes_over(const Chunk& given, const Step& step) {
+  return step.recv_from != kNobody || step.src != given;
+}
 
 }  // namespace
 
-std::string unsafe_loan(const Algorithm& algorithm, const ProofCase& which,
-                        const std::set<int>& windows, const LendingSource& source) {
+std::string LoanChecker::unsafe_loan(const Algorithm& algorithm, const ProofCase& which,
+                                     WrittenSchedules& schedules, const LendingSource& source) {
   if (is_point_to_point(which.collective)) return "";  // their buffers belong to two operations
-  for (const int window : windows) {
-    std::string fault = World(algorithm, which, window, source).run();
-    if (!fault.empty()) return fault;
+  which_ = which;
+  schedules_ = &schedules;
+  fault_.clear();
+  if (!find_loans(algorithm, source)) return "";
+  begin_clocks();
+  while (!ready_.empty() && fault_.empty()) {
+    const int rank = ready_.back();
+    ready_.pop_back();
+    while (fault_.empty() && try_step(rank)) {
+    }
   }
-  return "";
+  return fault_;
+}
+
+// ---- What is lent
+
+// Of what may be lent in place, what is written over at all. Whether there is any.
+bool LoanChecker::find_loans(const Algorithm& algorithm, const LendingSource& source) {
+  const TrafficOf traffic_of = [this](int rank) -> const Traffic& {
+    return schedules_->traffic_of(rank);
+  };
+  bool found = false;
+  loans_.resize(std::max(loans_.size(), index(which_.ranks)));
+  for (int rank = 0; rank < which_.ranks; ++rank) {
+    loans_[index(rank)].clear();
+    if (!has_input(which_, rank)) continue;
+    Place at = place_of(which_, rank);
+    at.window = schedules_->window();
+    find_loans_of(rank, source(algorithm, at, schedules_->of(rank), traffic_of));
+    found = found || !loans_[index(rank)].empty();
+  }
+  return found;
+}
+
+void LoanChecker::find_loans_of(int rank, const std::vector<Lending>& lendings) {
+  const std::vector<Step>& steps = schedules_->of(rank).steps;
+  std::vector<Loan>& loans = loans_[index(rank)];
+  note_writers(rank);
+  for (std::uint32_t i = 0; i < lendings.size(); ++i) {
+    const Lending& lending = lendings[i];
+    const int borrower = steps[i].send_to;
+    if (borrower == kNobody || !lending.in_place || lending.chunk.buffer != Buffer::kInput)
+      continue;
+    const Loan loan{target_of(rank, lending.chunk), i, lending.chunk, borrower, kNeverTaken};
+    if (!is_written_over(loan, steps)) continue;
+    loans.push_back(loan);
+    loans.back().taken_at = taken_at(rank, borrower, i);
+  }
+  std::ranges::stable_sort(loans, {}, &Loan::target);
+}
+
+// The chunk of output that lies over that of input, in the layouts that NCCL documents for working
+// in place.
+int LoanChecker::target_of(int rank, const Chunk& given) const {
+  const bool gathered = gathers(which_.collective);
+  if (gathered == scatters(which_.collective)) return given.index;
+  if (gathered) return rank;
+  return given.index == rank ? 0 : kNowhere;
+}
+
+void LoanChecker::note_writers(int rank) {
+  for (std::vector<std::uint32_t>& steps : writers_) steps.clear();
+  const std::vector<Step>& steps = schedules_->of(rank).steps;
+  for (std::uint32_t i = 0; i < steps.size(); ++i) {
+    const Chunk& dst = steps[i].dst;
+    if (dst.buffer != Buffer::kOutput) continue;
+    if (index(dst.index) >= writers_.size()) writers_.resize(index(dst.index) + 1);
+    writers_[index(dst.index)].push_back(i);
+  }
+}
+
+bool LoanChecker::is_written_over(const Loan& loan, const std::vector<Step>& steps) const {
+  if (loan.target == kNowhere || index(loan.target) >= writers_.size()) return false;
+  return std::ranges::any_of(writers_[index(loan.target)], [&](std::uint32_t step) {
+    return step >= loan.lent_at && writes_over(loan.chunk, steps[step]);
+  });
+}
+
+// The step of the borrower that takes the message which a rank sends in a step.
+std::uint32_t LoanChecker::taken_at(int rank, int borrower, std::uint32_t lent_at) {
+  const auto sends = schedules_->traffic_of(rank).sends_to(borrower);
+  const auto number = std::ranges::lower_bound(sends, lent_at) - sends.begin();
+  const auto receives = schedules_->traffic_of(borrower).receives_from(rank);
+  return number < std::ssize(receives) ? receives[static_cast<std::size_t>(number)] : kNeverTaken;
+}
+
+// ---- Who knows of it
+
+void LoanChecker::begin_clocks() {
+  const std::size_t ranks = index(which_.ranks);
+  stride_ = (ranks + kClockBlock - 1) / kClockBlock * kClockBlock;
+  clocks_.assign(ranks * stride_, 0);
+  next_.assign(ranks, kNoClock);
+  free_ = kNoClock;
+  wires_.assign(ranks * ranks, {});
+  ready_.clear();
+  for (int rank = which_.ranks - 1; rank >= 0; --rank) ready_.push_back(rank);
+}
+
+bool LoanChecker::try_step(int rank) {
+  const std::vector<Step>& steps = schedules_->of(rank).steps;
+  const std::uint32_t now = clock(static_cast<std::uint32_t>(rank))[index(rank)];
+  if (now == steps.size()) return false;
+  const Step& step = steps[now];
+  if (step.recv_from != kNobody) {
+    Wire& wire = this->wire(step.recv_from, rank);
+    if (wire.first == kNoClock) return false;
+    learn(clock(static_cast<std::uint32_t>(rank)), wire);
+  }
+  if (step.dst.buffer == Buffer::kOutput) judge(rank, now, step);
+  ++clock(static_cast<std::uint32_t>(rank))[index(rank)];
+  if (step.send_to != kNobody) tell(rank, step.send_to);
+  return true;
+}
+
+// Puts what a rank knows at the end of a wire.
+void LoanChecker::tell(int rank, int peer) {
+  std::uint32_t sent = free_;
+  if (sent == kNoClock) {
+    sent = static_cast<std::uint32_t>(next_.size());
+    next_.push_back(kNoClock);
+    clocks_.resize(clocks_.size() + stride_);
+  } else {
+    free_ = next_[sent];
+  }
+  next_[sent] = kNoClock;
+  std::copy_n(clock(static_cast<std::uint32_t>(rank)), stride_, clock(sent));
+  Wire& wire = this->wire(rank, peer);
+  (wire.first == kNoClock ? wire.first : next_[wire.last]) = sent;
+  wire.last = sent;
+  if (peer != rank) ready_.push_back(peer);
+}
+
+void LoanChecker::learn(std::uint32_t* known, Wire& wire) {
+  const std::uint32_t sent = wire.first;
+  const std::uint32_t* told = clock(sent);
+  for (const std::uint32_t* const end = known + stride_; known != end; known += kClockBlock) {
+    for (std::size_t i = 0; i < kClockBlock; ++i) known[i] = std::max(known[i], told[i]);
+    told += kClockBlock;
+  }
+  wire.first = next_[sent];
+  next_[sent] = free_;
+  free_ = sent;
+}
+
+void LoanChecker::judge(int rank, std::uint32_t now, const Step& step) {
+  const std::uint32_t* known = clock(static_cast<std::uint32_t>(rank));
+  for (const Loan& loan :
+       std::ranges::equal_range(loans_[index(rank)], step.dst.index, {}, &Loan::target)) {
+    if (loan.lent_at > now || !writes_over(loan.chunk, step)) continue;
+    if (known[index(loan.borrower)] > loan.taken_at) continue;
+    fault_ = format(
+        "rank %d lends input %d to rank %d in step %u, and in place writes over it in step %u, "
+        "perhaps before it is taken",
+        rank, loan.chunk.index, loan.borrower, loan.lent_at, now);
+  }
 }
 
 }  // namespace catenary::proof

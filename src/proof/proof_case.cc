@@ -63,10 +63,13 @@ StepSource source_with(const Algorithm& algorithm, const ProofCase& which, int w
           }};
 }
 
+int window_of(const Algorithm& algorithm, const ProofCase& which) {
+  if (!algorithm.sends_ahead) return 1;
+  return slicing_of(which, algorithm.chunks(place_of(which, 0))).window();
+}
+
 StepSource source_of(const Algorithm& algorithm, const ProofCase& which) {
-  const int chunks = algorithm.chunks(place_of(which, 0));
-  return source_with(algorithm, which,
-                     algorithm.sends_ahead ? slicing_of(which, chunks).window() : 1);
+  return source_with(algorithm, which, window_of(algorithm, which));
 }
 
 std::string describe(const ProofCase& which) {

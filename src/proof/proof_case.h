@@ -2,6 +2,7 @@
 // follow from it. Values only.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -39,7 +40,13 @@ struct StepSource {
 };
 // The algorithm must outlive it. With the window that the case's slots and count make, or another.
 StepSource source_of(const Algorithm& algorithm, const ProofCase& which);
+int window_of(const Algorithm& algorithm, const ProofCase& which);
 StepSource source_with(const Algorithm& algorithm, const ProofCase& which, int window);
+
+// No algorithm comes near so many steps of a rank: one that does has no end.
+constexpr std::uint32_t most_steps(const ProofCase& which, int chunk_count) {
+  return 64 * (static_cast<std::uint32_t>(std::max(chunk_count, which.ranks)) + 64);
+}
 
 // But for the window, which is the source's to know.
 Place place_of(const ProofCase& which, int rank);

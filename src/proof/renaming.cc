@@ -73,9 +73,12 @@ std::optional<std::uint64_t> hash_of_steps(const StepSource& source, const Proof
   std::uint64_t hash = 0;
   for (int name = 0; name < which.ranks; ++name) {
     const Place at = place_of(which, names.rank_named(name));
-    hash = ordered(hash, pair_of(source.chunks(at), source.scratch(at)));
+    const int chunks = source.chunks(at);
+    hash = ordered(hash, pair_of(chunks, source.scratch(at)));
+    std::uint32_t left = most_steps(which, chunks);
     for (const Step& step : source.steps(at)) {
       if (!names.fits(step.recv_from) || !names.fits(step.send_to)) return std::nullopt;
+      if (left-- == 0) return std::nullopt;
       hash = hash_with(hash, step, names);
     }
   }
@@ -92,7 +95,7 @@ std::set<int> windows_of(const Algorithm& algorithm, ProofCase which,
   for (const Cut& cut : cuts) {
     which.slots = cut.slots;
     which.count = cut.count;
-    windows.insert(slicing_of(which, algorithm.chunks(place_of(which, 0))).window());
+    windows.insert(window_of(algorithm, which));
   }
   return windows;
 }

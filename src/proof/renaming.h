@@ -29,7 +29,8 @@ std::set<int> windows_of(const Algorithm& algorithm, ProofCase which, const std:
 
 // Equal for cases that are one, under all of these cuts, but for names. Of collectives with a root
 // in which no rank has a part of its own, which would have to be renamed as well. None if a step
-// deals with a rank that there is not: such a case has no other name.
+// deals with a rank that there is not, or if there is no end of steps: such a case has no other
+// name.
 std::optional<std::uint64_t> hash_but_for_names(const Algorithm& algorithm, ProofCase which,
                                                 const std::vector<Cut>& cuts);
 

@@ -1,11 +1,14 @@
 #include "src/proof/survey.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "src/base/error.h"
 #include "src/proof/loans.h"
+#include "src/proof/written_schedules.h"
 
 namespace catenary::proof {
 namespace {
@@ -57,12 +60,20 @@ int largest_divisor(int ranks, int limit) {
   return divisor;
 }
 
-std::vector<int> boxes_for(int ranks, bool box_matters, const Scope& scope) {
+// Of many ranks, the box that leaves the fewest steps inside and across.
+int middle_divisor(int ranks) {
+  return largest_divisor(ranks, static_cast<int>(std::sqrt(static_cast<double>(ranks))));
+}
+
+std::vector<int> boxes_for(const Algorithm& algorithm, int ranks, bool box_matters,
+                           const Scope& scope) {
   if (scope.box) return ranks % *scope.box == 0 ? std::vector<int>{*scope.box} : std::vector<int>{};
   std::vector<int> boxes;
   if (ranks > kEveryRanks) {
     if (!box_matters) return {1};
-    if (ranks >= kManyRanks) return {largest_divisor(ranks, 8)};
+    if (ranks >= kManyRanks) {
+      return {algorithm.chosen_by_cost ? largest_divisor(ranks, 8) : middle_divisor(ranks)};
+    }
     return unique({1, largest_divisor(ranks, 8), largest_divisor(ranks, ranks / 2)});
   }
   for (int box = 1; box <= ranks; ++box) {
@@ -71,13 +82,15 @@ std::vector<int> boxes_for(int ranks, bool box_matters, const Scope& scope) {
   return boxes;
 }
 
-bool same_steps(Steps ones, Steps others) {
-  for (;;) {
+// Two that have no end are not.
+bool same_steps(Steps ones, Steps others, std::uint32_t most) {
+  for (std::uint32_t i = 0; i <= most; ++i) {
     const Step* one = ones.next();
     const Step* other = others.next();
     if (one == nullptr || other == nullptr) return one == other;
     if (*one != *other) return false;
   }
+  return false;
 }
 
 // As large a `count` as gives each chunk one element. Where every rank has a part, it is the
@@ -95,14 +108,15 @@ std::vector<Cut> cuts_of(const Algorithm& algorithm, const ProofCase& which) {
 // Whether all ranks do the same in both.
 bool same_schedules(const Algorithm& algorithm, const ProofCase& one, const ProofCase& other,
                     const std::vector<Cut>& cuts) {
-  if (algorithm.chunks(place_of(one, 0)) != algorithm.chunks(place_of(other, 0))) return false;
+  const int chunks = algorithm.chunks(place_of(one, 0));
+  if (chunks != algorithm.chunks(place_of(other, 0))) return false;
+  const std::uint32_t most = most_steps(one, chunks);
   for (const int window : windows_of(algorithm, one, cuts)) {
     const StepSource ones = source_with(algorithm, one, window);
     const StepSource others = source_with(algorithm, other, window);
     for (int rank = 0; rank < one.ranks; ++rank) {
-      if (!same_steps(ones.steps(place_of(one, rank)), others.steps(place_of(other, rank)))) {
-        return false;
-      }
+      Steps mine = ones.steps(place_of(one, rank));
+      if (!same_steps(std::move(mine), others.steps(place_of(other, rank)), most)) return false;
     }
   }
   return true;
@@ -127,7 +141,7 @@ class Survey {
                                 .root = root,
                                 .receiver = receiver,
                                 .keeps_parts = keeps_parts(algorithm_)};
-          if (!prove_boxes(which, boxes_for(ranks, box_matters, scope_))) return proof_;
+          if (!prove_boxes(which, boxes_for(algorithm_, ranks, box_matters, scope_))) return proof_;
         }
       }
       if (ranks <= kEveryRanks) proof_.every_ranks = ranks;
@@ -175,11 +189,12 @@ class Survey {
   }
 
   bool prove_cuts(ProofCase which, const std::vector<Cut>& cuts) {
+    if (which.ranks <= kEveryRanks) write_schedules(which, windows_of(algorithm_, which, cuts));
     Orders orders;
     for (const Cut& cut : cuts) {
       which.slots = cut.slots;
       which.count = cut.count;
-      const Verdict verdict = checker_.check(which, source_of(algorithm_, which), orders);
+      const Verdict verdict = checker_.check(which, source_for(which), orders);
       ++proof_.checks;
       proof_.moves += verdict.moves;
       if (which.ranks > largest_.ranks) largest_ = {which.ranks, 0};
@@ -191,11 +206,26 @@ class Survey {
       if (!verdict.fault.empty()) return fail(which, verdict.fault);
     }
     // Only of what pairs up.
-    if (which.ranks > 1 && which.ranks <= kEveryRanks) {
-      const std::string fault = unsafe_loan(algorithm_, which, windows_of(algorithm_, which, cuts));
+    for (WrittenSchedules& schedules : written()) {
+      if (which.ranks == 1 || which.ranks > kEveryRanks) break;
+      const std::string fault = loans_.unsafe_loan(algorithm_, which, schedules);
       if (!fault.empty()) return fail(which, fault);
     }
     return true;
+  }
+
+  void write_schedules(const ProofCase& which, const std::set<int>& windows) {
+    windows_ = windows.size();
+    if (written_.size() < windows_) written_.resize(windows_);
+    std::size_t next = 0;
+    for (const int window : windows) written_[next++].write(algorithm_, which, window);
+  }
+  std::span<WrittenSchedules> written() { return std::span(written_).first(windows_); }
+
+  StepSource source_for(const ProofCase& which) {
+    if (which.ranks > kEveryRanks) return source_of(algorithm_, which);
+    const int window = window_of(algorithm_, which);
+    return std::ranges::find(written(), window, &WrittenSchedules::window)->source();
   }
 
   bool fail(const ProofCase& which, const std::string& what) {
@@ -235,6 +265,9 @@ class Survey {
   const std::function<void(const ProofCase&)>& progress_;
   Proof proof_;
   std::size_t turn_ = 0;  // of the cuts that take turns
+  LoanChecker loans_;
+  std::vector<WrittenSchedules> written_;  // by window, of the case that is being proved
+  std::size_t windows_ = 0;                // so many of those
   // Of the largest rank count so far: the most moves of a check.
   struct {
     int ranks = 0;

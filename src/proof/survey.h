@@ -8,7 +8,8 @@
 // Pairs that run only if they are named are so many that the proof of all that would take too long.
 // Each case of theirs has an element a chunk with links of 2 slots and, where steps depend on how
 // many messages links hold, of 16; the other cuts take turns, one for each case that has root 0 or
-// none. Above kEveryRanks they go as far as kMostMovesIfNamed.
+// none. Above kEveryRanks they go as far as kMostMovesIfNamed, of many ranks in about as many boxes
+// as those have ranks, which takes the fewest moves.
 //
 // A case in which all ranks do the same as in one that was proved, in other boxes or but for their
 // names, is proved with it.
@@ -35,8 +36,8 @@ namespace catenary::proof {
 
 inline constexpr int kEveryRanks = 64;
 inline constexpr int kMostRanks = 4096;
-inline constexpr std::uint64_t kMostMoves = 100'000'000;
-inline constexpr std::uint64_t kMostMovesIfNamed = 1'000'000;
+inline constexpr std::uint64_t kMostMoves = 250'000'000;
+inline constexpr std::uint64_t kMostMovesIfNamed = 12'000'000;
 
 // What to prove; all of it where nothing is said.
 struct Scope {

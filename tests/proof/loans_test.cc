@@ -6,15 +6,28 @@ namespace catenary::proof {
 namespace {
 
 // As if whatever is given could be lent in place.
-std::vector<Lending> all_in_place(const Algorithm& algorithm, const Place& at,
-                                  const Schedule& mine) {
-  std::vector<Lending> found = lendings(algorithm, at, mine);
+std::vector<Lending> all_in_place(const Algorithm& algorithm, const Place& at, const Schedule& mine,
+                                  const TrafficOf& traffic_of) {
+  std::vector<Lending> found = lendings(algorithm, at, mine, traffic_of);
   for (Lending& each : found) each.in_place = static_cast<bool>(each.chunk);
   return found;
 }
 
 ProofCase case_of(const Algorithm& algorithm, int ranks) {
   return {.collective = algorithm.collective, .ranks = ranks};
+}
+
+template <class... Source>
+std::string unsafe_loan(const Algorithm& algorithm, const ProofCase& which,
+                        const std::vector<int>& windows, const Source&... source) {
+  LoanChecker checker;
+  WrittenSchedules schedules;
+  for (const int window : windows) {
+    schedules.write(algorithm, which, window);
+    const std::string fault = checker.unsafe_loan(algorithm, which, schedules, source...);
+    if (!fault.empty()) return fault;
+  }
+  return "";
 }
 
 TEST(Loans, are_safe_as_they_are_found) {
@@ -55,7 +68,7 @@ TEST(Loans, that_are_taken_too_late_are_told) {
     for (int i = 1; i < at.ranks; ++i) co_yield {.recv_from = at.after(i), .dst = scratch(i)};
   };
   EXPECT_NE(unsafe_loan(hasty, which, {1}, all_in_place), "");
-  EXPECT_EQ(unsafe_loan(hasty, which), "");  // and are not found to be safe
+  EXPECT_EQ(unsafe_loan(hasty, which, {1}), "");  // and are not found to be safe
 }
 
 }  // namespace

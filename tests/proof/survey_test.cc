@@ -177,6 +177,17 @@ TEST(Survey, keeps_to_its_scope) {
   EXPECT_EQ(proof.moves, 4u * 3u);
 }
 
+TEST(Survey, ends_where_steps_do_not) {
+  for (const Collective collective : {Collective::kAllReduce, Collective::kBroadcast}) {
+    Algorithm endless = *find_algorithm(collective, "tree");
+    endless.steps = [](Place at) -> Steps {
+      for (;;) co_yield {.src = input(0), .send_to = at.after(1)};
+    };
+    const Scope scope{.from_ranks = 3, .to_ranks = 3};
+    EXPECT_NE(prove(endless, scope, ignore).fault.find("no end of steps"), std::string::npos);
+  }
+}
+
 TEST(Survey, takes_samples_of_many_ranks) {
   const Algorithm& chain = *find_algorithm(Collective::kReduce, "chain");
   std::set<int> seen;
