@@ -78,7 +78,7 @@ Transfer try_send(int fd, ByteView bytes) noexcept {
   return transferred(result, false);
 }
 
-Transfer try_send(int fd, ByteView first, ByteView second) noexcept {
+Transfer try_send_packet(int fd, ByteView first, ByteView second) noexcept {
   const auto piece = [](ByteView bytes) {
     return iovec{const_cast<std::byte*>(bytes.data()), bytes.size()};  // which only reads change
   };
@@ -88,7 +88,7 @@ Transfer try_send(int fd, ByteView first, ByteView second) noexcept {
   message.msg_iovlen = pieces.size();
   ssize_t result = 0;
   do {
-    result = ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    result = ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR);
   } while (result < 0 && errno == EINTR);
   return transferred(result, false);
 }

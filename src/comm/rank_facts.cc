@@ -6,6 +6,7 @@
 #include "src/base/error.h"
 #include "src/collective/box.h"
 #include "src/comm/tuning_file.h"
+#include "src/engine/descriptor.h"
 #include "src/topology/machine.h"
 
 namespace catenary {
@@ -20,6 +21,7 @@ struct RankFacts {
   Wire far = Wire::kThreads;
   std::uint64_t slice_bytes = 0;
   std::uint64_t slots = 0;
+  std::uint64_t longest_message = 0;
   CostParameters parameters = {};
 };
 
@@ -79,6 +81,11 @@ RankFacts facts_of_this_rank(int rank, int nranks, int cores, const LinkTable& t
   facts.cores = cores;
   facts.slice_bytes = links.slice_bytes;
   facts.slots = links.slots;
+  facts.longest_message = SIZE_MAX;
+  for (const Transport* transport : table.in_use()) {
+    facts.longest_message =
+        std::min<std::uint64_t>(facts.longest_message, transport->longest_message());
+  }
   facts.parameters = rank == 0 ? load_tuning(config).parameters : default_parameters();
   facts.run = local_run(table, rank, nranks, config);
   for (int peer = 0; peer < nranks; ++peer) {
@@ -101,6 +108,15 @@ void check_alike(const RankFacts& mine, int rank, const RankFacts& theirs, int p
               static_cast<unsigned long long>(theirs.slice_bytes));
 }
 
+// Slices that make no longer messages, opening included.
+Cut cut_for(const Cut& links, std::uint64_t longest_message) {
+  Cut cut = links;
+  if (longest_message < cut.slice_bytes + kPaddedDescriptorBytes) {
+    cut.slice_bytes = longest_message - kPaddedDescriptorBytes;
+  }
+  return cut;
+}
+
 }  // namespace
 
 // The most crowded machine counts, the slowest wires, and boxes only where all are alike.
@@ -115,6 +131,7 @@ AgreedFacts agree_on_facts(Membership& membership, const LinkTable& table, const
   MachineFacts& machine = agreed.machine;
   machine = {mine.local_ranks, mine.cores, 1, mine.near, mine.far};
   std::vector<LocalRun> runs;
+  std::uint64_t longest_message = mine.longest_message;
   for (std::size_t peer = 0; peer < all.size(); ++peer) {
     const auto theirs = facts_from<RankFacts>(all[peer], peer);
     check_alike(mine, membership.rank(), theirs, static_cast<int>(peer));
@@ -123,8 +140,10 @@ AgreedFacts agree_on_facts(Membership& membership, const LinkTable& table, const
     machine.cores = std::min(machine.cores, theirs.cores);
     machine.near = std::max(machine.near, theirs.near);
     machine.far = std::max(machine.far, theirs.far);
+    longest_message = std::min(longest_message, theirs.longest_message);
     runs.push_back(theirs.run);
   }
+  agreed.cut = cut_for(links, longest_message);
   machine.box = box_of(runs);
   machine.far = std::max(machine.far, machine.near);
   return agreed;

@@ -21,7 +21,7 @@ constexpr int kAcceptsAtOnce = 16;
 // How long a receiver may cut our connections before that is an error.
 constexpr std::int64_t kRefusalPatienceMs = 2000;
 constexpr int kLongestPauseMs = 50;
-constexpr int kNearSendBytes = 128 * 1024;
+constexpr int kNearSendBytes = 256 * 1024;
 
 std::size_t link_index(int peer, std::uint32_t channel) {
   return static_cast<std::size_t>(peer) * kChannelCount + channel;

@@ -57,7 +57,7 @@ void SocketSender::commit_from(std::size_t skip, ByteView data) {
   ++committed_;
   const bool is_first = sent_ + 1 == committed_;
   if (is_first && socket_ && failure_.empty()) {
-    note(try_send(socket_.get(), ByteView(begin, before), data), before + data.size());
+    note(try_send_packet(socket_.get(), ByteView(begin, before), data), before + data.size());
     if (sent_ == committed_) return;
   }
   // The rest waits in the slot, for the socket to take more.

@@ -23,6 +23,9 @@ class OfiTransport final : public Transport {
   bool reaches(ByteView peer_address) const override {
     return ofi::reaches(address_, peer_address);
   }
+  std::size_t longest_message() const override {
+    return is_over_sockets_ ? kPacketMessageBytes : SIZE_MAX;
+  }
   bool shares_memory() const override { return false; }
 
   std::vector<bool> attach(std::span<const Bytes> addresses, const Wait&) override {
@@ -76,7 +79,8 @@ class OfiTransport final : public Transport {
     address.format = provider.info->addr_format;
     address.machine = machine_for(provider.name);
     address.name = port_->name();
-    if (provider.is_over_sockets) watch_from(address);
+    is_over_sockets_ = provider.is_over_sockets;
+    if (is_over_sockets_) watch_from(address);
     address_ = make_address(address);
     about_ = provider.reason;
     log_info(Subsystem::kNet, -1, format("Rank %d: %s", context_.rank, about_.c_str()));
@@ -95,6 +99,7 @@ class OfiTransport final : public Transport {
   const TransportContext context_;
   const PortDecorator decorate_;
   bool is_opened_ = false;
+  bool is_over_sockets_ = false;
   std::string about_;
   Bytes address_;                  // empty without a network
   std::unique_ptr<OfiPort> port_;  // until attach()

@@ -21,6 +21,7 @@ class TcpTransport final : public Transport {
   bool reaches(ByteView peer_address) const override {
     return tcp::reaches(address_, peer_address);
   }
+  std::size_t longest_message() const override { return kPacketMessageBytes; }
   bool shares_memory() const override { return false; }
 
   std::vector<bool> attach(std::span<const Bytes> addresses, const Wait&) override {
