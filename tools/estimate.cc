@@ -153,6 +153,12 @@ void print_row(const Wish& wish, std::size_t bytes, Selector& selector) {
 
 }  // namespace
 
+// Between machines, what plain TCP cuts long chunks into: Transport::longest_message().
+std::size_t packet_bytes(const Wish& wish) {
+  constexpr std::size_t kSocketPacketBytes = 61 * 1024;
+  return wish.ranks > wish.box ? kSocketPacketBytes : SIZE_MAX;
+}
+
 int run_estimate(int argc, char** argv) {
   const std::optional<Wish> wish = read_wish(argc, argv);
   if (!wish) {
@@ -165,7 +171,8 @@ int run_estimate(int argc, char** argv) {
                              .cores = wish->cores,
                              .box = wish->box,
                              .near = wish->are_threads ? Wire::kThreads : Wire::kProcesses,
-                             .far = Wire::kNetwork};
+                             .far = Wire::kNetwork,
+                             .packet_bytes = packet_bytes(*wish)};
   const Cut links{static_cast<std::size_t>(config.slot_bytes),
                   static_cast<std::uint32_t>(config.slots)};
   Selector selector(wish->ranks, machine, tuning.parameters, links,

@@ -78,7 +78,7 @@ Transfer try_send(int fd, ByteView bytes) noexcept {
   return transferred(result, false);
 }
 
-Transfer try_send_packet(int fd, ByteView first, ByteView second) noexcept {
+Transfer try_send(int fd, ByteView first, ByteView second, Packet packet) noexcept {
   const auto piece = [](ByteView bytes) {
     return iovec{const_cast<std::byte*>(bytes.data()), bytes.size()};  // which only reads change
   };
@@ -86,9 +86,10 @@ Transfer try_send_packet(int fd, ByteView first, ByteView second) noexcept {
   msghdr message = {};
   message.msg_iov = pieces.data();
   message.msg_iovlen = pieces.size();
+  const int flags = MSG_DONTWAIT | MSG_NOSIGNAL | (packet == Packet::kEnds ? MSG_EOR : 0);
   ssize_t result = 0;
   do {
-    result = ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR);
+    result = ::sendmsg(fd, &message, flags);
   } while (result < 0 && errno == EINTR);
   return transferred(result, false);
 }

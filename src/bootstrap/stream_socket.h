@@ -32,8 +32,10 @@ struct Transfer {
   int error_number = 0;   // kBroken
 };
 Transfer try_send(int fd, ByteView bytes) noexcept;
-// Two pieces as if they lay behind each other; what is sent next begins a packet of its own.
-Transfer try_send_packet(int fd, ByteView first, ByteView second) noexcept;
+// Two pieces as if they lay behind each other. If all of them are taken and end a packet, what is
+// sent next begins another.
+enum class Packet { kGoesOn, kEnds };
+Transfer try_send(int fd, ByteView first, ByteView second, Packet packet) noexcept;
 Transfer try_receive(int fd, ByteSpan bytes) noexcept;
 
 }  // namespace catenary

@@ -54,14 +54,13 @@ double buffer_bytes(Collective collective, double bytes, int nranks) {
   }
 }
 
-// Bytes of the longest chunk.
+}  // namespace
+
 std::size_t chunk_bytes(const Algorithm& algorithm, std::size_t bytes, const Place& at) {
   const int parts = holds_part_per_rank(algorithm.collective) ? at.ranks : algorithm.chunks(at);
   const auto pieces = static_cast<std::size_t>(parts * algorithm.lanes);
   return bytes / pieces + (bytes % pieces != 0 ? 1 : 0);
 }
-
-}  // namespace
 
 // As Slicing::window() has it.
 int window_of(const Algorithm& algorithm, std::size_t bytes, int nranks, int box, const Cut& cut) {

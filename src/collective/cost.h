@@ -60,6 +60,8 @@ struct MachineFacts {
   int box = 1;                   // so many consecutive ranks share a machine, everywhere
   Wire near = Wire::kProcesses;  // between ranks of a box
   Wire far = Wire::kProcesses;   // between others
+  // What chunks that do not fit into a slot are better cut into, where some links go over sockets.
+  std::size_t packet_bytes = SIZE_MAX;
 };
 
 // How messages are cut.
@@ -71,6 +73,9 @@ struct Cut {
   constexpr std::uint32_t slices_per_pass() const { return slots > 3 ? slots / 2 : 1; }
   bool operator==(const Cut&) const = default;
 };
+
+// Bytes of the longest chunk.
+std::size_t chunk_bytes(const Algorithm& algorithm, std::size_t bytes, const Place& at);
 
 // How many messages a link holds for an algorithm that may send ahead: Place.window.
 int window_of(const Algorithm& algorithm, std::size_t bytes, int nranks, int box, const Cut& cut);

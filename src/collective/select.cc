@@ -13,8 +13,9 @@ constexpr int kMostDirectRanks = 64;
 // Times that differ by less are alike, for messages above so many bytes.
 constexpr double kTie = 1.05;
 constexpr std::size_t kLeastTie = 131072;
-// Slices shorter than this are not worth their messages on any machine we know.
-constexpr std::size_t kLeastSliceBytes = 8192;
+// Slices shorter than this are not worth their messages on any machine we know: an eighth of a slot
+// as it is by default, or of a packet.
+constexpr std::size_t kLeastSliceBytes = 7 * 1024;
 // Longer messages are cut like these.
 constexpr std::size_t kLongestPriced = std::size_t{1} << 40;
 
@@ -67,6 +68,15 @@ Cut Selector::decide_message_cut(std::size_t size_class) const {
   return priced(*all_to_all, bytes * static_cast<std::size_t>(nranks_)).cut;
 }
 
+// A chunk that fits into a slot goes whole.
+Cut Selector::longest_cut(const Algorithm& algorithm, std::size_t bytes) const {
+  Cut cut = links_;
+  if (chunk_bytes(algorithm, bytes, place()) > cut.slice_bytes) {
+    cut.slice_bytes = std::min(cut.slice_bytes, machine_.packet_bytes);
+  }
+  return cut;
+}
+
 bool Selector::has_room(const Algorithm& algorithm, std::size_t bytes) const {
   const Place at = place_of(algorithm, bytes, nranks_, machine_.box, links_);
   return shape_of(algorithm, at).peers <= kMostDirectRanks;
@@ -74,8 +84,8 @@ bool Selector::has_room(const Algorithm& algorithm, std::size_t bytes) const {
 
 // Shorter slices fill a pipeline sooner and keep its slots in the caches, but are more messages.
 Selection Selector::priced(const Algorithm& algorithm, std::size_t bytes) const {
-  Selection best{&algorithm, algorithm.lanes, links_, -1};
-  Cut cut = links_;
+  Cut cut = longest_cut(algorithm, bytes);
+  Selection best{&algorithm, algorithm.lanes, cut, -1};
   do {
     const double ns = time_ns(algorithm, bytes, nranks_, cut, machine_, parameters_);
     if (best.time_ns < 0 || ns < best.time_ns) best = {&algorithm, algorithm.lanes, cut, ns};

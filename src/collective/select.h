@@ -72,6 +72,7 @@ class Selector {
   Cut decide_message_cut(std::size_t size_class) const;
   static void prefer_direct(std::vector<Selection>& sorted);
   bool has_room(const Algorithm& algorithm, std::size_t bytes) const;
+  Cut longest_cut(const Algorithm& algorithm, std::size_t bytes) const;
   Selection priced(const Algorithm& algorithm, std::size_t bytes) const;
   Place place() const { return {.ranks = nranks_, .box = machine_.box}; }
 

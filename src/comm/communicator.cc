@@ -113,14 +113,14 @@ void Communicator::meet(const UniqueId& id, const TransportFactory& transports) 
   auto membership = std::make_unique<Membership>(id, rank_, nranks_, wait, config_);
   const TransportContext context = transport_context(*membership, slice_bytes_, config_);
   auto links = std::make_unique<LinkTable>(transports(context), *membership, wait);
-  const Cut slots{slice_bytes_, static_cast<std::uint32_t>(config_.slots)};
-  const AgreedFacts facts = agree_on_facts(*membership, *links, slots, config_, wait);
+  const Cut longest{slice_bytes_, static_cast<std::uint32_t>(config_.slots)};
+  const AgreedFacts facts = agree_on_facts(*membership, *links, longest, config_, wait);
   device_.note_ranks(links->local_ranks(), facts.cores);
   log_info(Subsystem::kInit, device_.ordinal(),
            format("[Rank %d] %d ranks in boxes of %d", rank_, nranks_, facts.machine.box));
 
   plans_ = std::make_unique<PlanCache>(
-      rank_, nranks_, *links, facts,
+      rank_, nranks_, *links, facts, longest,
       AlgorithmRules(config_.algorithm, config_.nccl_algo, config_.nccl_proto));
   for (Transport* transport : links->in_use()) {
     if (transport->doorbell() == nullptr) {

@@ -18,12 +18,12 @@ std::string describe(const Selection& selection) {
 }  // namespace
 
 PlanCache::PlanCache(int rank, int nranks, LinkTable& links, const AgreedFacts& facts,
-                     const AlgorithmRules& rules)
+                     const Cut& longest, const AlgorithmRules& rules)
     : rank_(rank),
       nranks_(nranks),
       box_(facts.machine.box),
       links_(links),
-      selector_(nranks, facts.machine, facts.parameters, facts.cut, rules) {
+      selector_(nranks, facts.machine, facts.parameters, longest, rules) {
   if (rank != 0 || nranks == 1) return;
   const std::string passed_over = rules.passed_over({.ranks = nranks, .box = box_});
   if (!passed_over.empty()) log_notice(-1, passed_over);

@@ -17,7 +17,7 @@ namespace catenary {
 class PlanCache {
  public:
   // `longest`: the slices and slots of the links.
-  PlanCache(int rank, int nranks, LinkTable& links, const AgreedFacts& facts,
+  PlanCache(int rank, int nranks, LinkTable& links, const AgreedFacts& facts, const Cut& longest,
             const AlgorithmRules& rules);
 
   struct Entry {

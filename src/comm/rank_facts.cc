@@ -21,7 +21,7 @@ struct RankFacts {
   Wire far = Wire::kThreads;
   std::uint64_t slice_bytes = 0;
   std::uint64_t slots = 0;
-  std::uint64_t longest_message = 0;
+  std::uint64_t packet_bytes = 0;
   CostParameters parameters = {};
 };
 
@@ -74,6 +74,15 @@ LocalRun local_run(const LinkTable& links, int rank, int nranks, const Config& c
   return run;
 }
 
+// What every link carries well of an operation, beside its opening.
+std::size_t packet_bytes(const LinkTable& table) {
+  std::size_t longest = SIZE_MAX;
+  for (const Transport* transport : table.in_use()) {
+    longest = std::min(longest, transport->longest_message());
+  }
+  return longest - kPaddedDescriptorBytes;
+}
+
 RankFacts facts_of_this_rank(int rank, int nranks, int cores, const LinkTable& table,
                              const Cut& links, const Config& config) {
   RankFacts facts;
@@ -81,11 +90,7 @@ RankFacts facts_of_this_rank(int rank, int nranks, int cores, const LinkTable& t
   facts.cores = cores;
   facts.slice_bytes = links.slice_bytes;
   facts.slots = links.slots;
-  facts.longest_message = SIZE_MAX;
-  for (const Transport* transport : table.in_use()) {
-    facts.longest_message =
-        std::min<std::uint64_t>(facts.longest_message, transport->longest_message());
-  }
+  facts.packet_bytes = packet_bytes(table);
   facts.parameters = rank == 0 ? load_tuning(config).parameters : default_parameters();
   facts.run = local_run(table, rank, nranks, config);
   for (int peer = 0; peer < nranks; ++peer) {
@@ -108,15 +113,6 @@ void check_alike(const RankFacts& mine, int rank, const RankFacts& theirs, int p
               static_cast<unsigned long long>(theirs.slice_bytes));
 }
 
-// Slices that make no longer messages, opening included.
-Cut cut_for(const Cut& links, std::uint64_t longest_message) {
-  Cut cut = links;
-  if (longest_message < cut.slice_bytes + kPaddedDescriptorBytes) {
-    cut.slice_bytes = longest_message - kPaddedDescriptorBytes;
-  }
-  return cut;
-}
-
 }  // namespace
 
 // The most crowded machine counts, the slowest wires, and boxes only where all are alike.
@@ -129,9 +125,8 @@ AgreedFacts agree_on_facts(Membership& membership, const LinkTable& table, const
   AgreedFacts agreed;
   agreed.cores = cores;
   MachineFacts& machine = agreed.machine;
-  machine = {mine.local_ranks, mine.cores, 1, mine.near, mine.far};
+  machine = {mine.local_ranks, mine.cores, 1, mine.near, mine.far, SIZE_MAX};
   std::vector<LocalRun> runs;
-  std::uint64_t longest_message = mine.longest_message;
   for (std::size_t peer = 0; peer < all.size(); ++peer) {
     const auto theirs = facts_from<RankFacts>(all[peer], peer);
     check_alike(mine, membership.rank(), theirs, static_cast<int>(peer));
@@ -140,10 +135,9 @@ AgreedFacts agree_on_facts(Membership& membership, const LinkTable& table, const
     machine.cores = std::min(machine.cores, theirs.cores);
     machine.near = std::max(machine.near, theirs.near);
     machine.far = std::max(machine.far, theirs.far);
-    longest_message = std::min(longest_message, theirs.longest_message);
+    machine.packet_bytes = std::min<std::size_t>(machine.packet_bytes, theirs.packet_bytes);
     runs.push_back(theirs.run);
   }
-  agreed.cut = cut_for(links, longest_message);
   machine.box = box_of(runs);
   machine.far = std::max(machine.far, machine.near);
   return agreed;

@@ -14,12 +14,11 @@ namespace catenary {
 
 struct AgreedFacts {
   MachineFacts machine;
-  Cut cut;                    // the longest that all links carry well
   int cores = 1;              // that the ranks of this very machine share
   CostParameters parameters;  // rank 0's
 };
 
-// `links`: what ours can hold, which must be the same everywhere.
+// `links`: what ours can carry, which must be the same everywhere.
 AgreedFacts agree_on_facts(Membership& membership, const LinkTable& table, const Cut& links,
                            const Config& config, const Wait& wait);
 

@@ -3,6 +3,7 @@
 namespace catenary::proof {
 namespace {
 
+// A reference, since what is written outlives who goes through it.
 Steps steps_in(const std::vector<Step>& steps) {
   for (const Step& step : steps) co_yield step;
 }

@@ -115,6 +115,7 @@ class FaultyTransport final : public Transport {
   Bytes address() override { return inside_->address(); }
   std::string about() const override { return inside_->about(); }
   bool reaches(ByteView peer_address) const override { return inside_->reaches(peer_address); }
+  std::size_t longest_message() const override { return inside_->longest_message(); }
   bool shares_memory() const override { return inside_->shares_memory(); }
   std::vector<bool> attach(std::span<const Bytes> addresses, const Wait& wait) override {
     return inside_->attach(addresses, wait);

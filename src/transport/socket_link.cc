@@ -19,6 +19,12 @@ namespace {
 constexpr std::size_t kHeaderBytes = 4;
 constexpr std::size_t kDataOffset = 64;
 
+// Frames that fill one have a packet to themselves: one that had room left would take the beginning
+// of the next frame, whose end would not fit into its own. Short ones share packets.
+Packet packet_of(std::size_t frame_bytes) {
+  return frame_bytes > kPacketMessageBytes / 2 ? Packet::kEnds : Packet::kGoesOn;
+}
+
 }  // namespace
 
 SocketSender::SocketSender(const SlotRingShape& shape, const LinkEnds& ends)
@@ -57,7 +63,9 @@ void SocketSender::commit_from(std::size_t skip, ByteView data) {
   ++committed_;
   const bool is_first = sent_ + 1 == committed_;
   if (is_first && socket_ && failure_.empty()) {
-    note(try_send_packet(socket_.get(), ByteView(begin, before), data), before + data.size());
+    const ByteView head(begin, before);
+    const std::size_t bytes = before + data.size();
+    note(try_send(socket_.get(), head, data, packet_of(bytes)), bytes);
     if (sent_ == committed_) return;
   }
   // The rest waits in the slot, for the socket to take more.
@@ -110,7 +118,8 @@ void SocketSender::send_staged() {
     std::uint32_t bytes = 0;
     std::memcpy(&bytes, begin, sizeof bytes);
     const ByteView whole(begin, kHeaderBytes + bytes);
-    if (!note(try_send(socket_.get(), whole.subspan(sent_bytes_)), whole.size())) return;
+    const ByteView rest = whole.subspan(sent_bytes_);
+    if (!note(try_send(socket_.get(), rest, {}, packet_of(whole.size())), whole.size())) return;
   }
 }
 

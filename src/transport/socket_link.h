@@ -25,10 +25,12 @@
 
 namespace catenary {
 
-// As much as a kernel sends as one packet, whether the network takes 1,500 bytes of it at a time or
-// 9,000: 45 times 1,448 or 7 times 8,948, but for our header. What is longer goes as a long packet
-// and a short one, which costs as much.
-inline constexpr std::size_t kPacketMessageBytes = 62'528;
+// The kernel makes packets of up to 64 KB, in whole segments: 45 of 1,448 bytes, or 7 of 8,948
+// where the network takes 9,000 at a time, that is 62,636 bytes. A message of 64 KB would go as a
+// long packet and a short one, which costs almost as much. So this is 61 KB, of which halves and
+// quarters are whole cache lines, and the opening of an operation; what is left is for headers,
+// libfabric's too. Networks whose segments leave less just go on as with longer messages.
+inline constexpr std::size_t kPacketMessageBytes = 61 * 1024 + 64;
 
 // For errors.
 struct LinkEnds {

@@ -128,6 +128,19 @@ TEST(Select, more_bytes_never_take_less_time) {
   }
 }
 
+TEST(Select, chunks_that_fit_into_no_slot_are_cut_into_packets) {
+  MachineFacts machine{.far = Wire::kNetwork, .packet_bytes = 62464};
+  const auto slice = [&](std::size_t chunk) {
+    return selector(2, machine, "direct").select(Collective::kAllReduce, 2 * chunk).cut.slice_bytes;
+  };
+  EXPECT_EQ(slice(std::size_t{1} << 24), 62464u);
+  EXPECT_EQ(selector(2, machine).message_cut(std::size_t{1} << 24).slice_bytes, 62464u);
+  EXPECT_GE(slice(65536), 65536u / 8);
+  EXPECT_EQ(65536 % slice(65536), 0u);          // as if there were no packets
+  machine.packet_bytes = std::size_t{1} << 20;  // more than slots have
+  EXPECT_EQ(slice(std::size_t{1} << 24), 65536u);
+}
+
 TEST(Select, a_forced_name_wins_where_the_collective_has_it) {
   EXPECT_EQ(chosen(selector(8, roomy(8), "ring"), Collective::kAllReduce, 8), "ring");
   EXPECT_EQ(chosen(selector(8, roomy(8), "chain"), Collective::kBroadcast, 8), "chain");

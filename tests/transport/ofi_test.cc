@@ -35,18 +35,31 @@ std::string refusal_of(const Config& config) {
   return "";
 }
 
-TEST(Ofi, the_best_provider_is_chosen_where_none_is_asked_for) {
-  const Config config = config_for("");
+std::string provider_for(const std::string& asked) {
+  const Config config = config_for(asked);
   const auto address = ofi::parse_address(ofi::make_transport(context_for(config))->address());
-  ASSERT_TRUE(address);
-  EXPECT_EQ(address->provider, "net");
+  return address ? address->provider : "none";
+}
+
+TEST(Ofi, the_best_provider_is_chosen_where_none_is_asked_for) {
+  EXPECT_EQ(provider_for(""), "net");
 }
 
 TEST(Ofi, the_first_part_of_a_providers_name_will_do) {
-  const Config config = config_for("udp");
-  const auto address = ofi::parse_address(ofi::make_transport(context_for(config))->address());
-  ASSERT_TRUE(address);
-  EXPECT_EQ(address->provider, "udp;ofi_rxd");
+  EXPECT_EQ(provider_for("udp"), "udp;ofi_rxd");
+}
+
+TEST(Ofi, of_several_names_the_first_that_is_there_is_taken) {
+  EXPECT_EQ(provider_for("efa,udp,net"), "udp;ofi_rxd");
+  EXPECT_EQ(provider_for("net,udp"), "net");
+}
+
+TEST(Ofi, names_behind_a_caret_are_not_taken) {
+  EXPECT_EQ(provider_for("^efa,udp"), "net");
+  EXPECT_EQ(provider_for("^net"), "tcp;ofi_rxm");
+  EXPECT_EQ(provider_for("^"), "net");
+  const std::string refusal = refusal_of(config_for("^net,ofi_rxm"));
+  EXPECT_NE(refusal.find("FI_PROVIDER=^net,ofi_rxm"), std::string::npos) << refusal;
 }
 
 TEST(Ofi, a_provider_that_is_not_there_is_refused_and_others_are_named) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "src/base/error.h"
@@ -58,26 +59,65 @@ std::string joined(const std::vector<std::string>& names) {
   return text.empty() ? "none" : text;
 }
 
+// What FI_PROVIDER says, in libfabric's syntax: names that may be used, the first one first, or
+// behind a ^ those that may not.
+struct Wish {
+  bool excludes = false;
+  std::vector<std::string> names;
+};
+
+Wish parse_wish(std::string_view text) {
+  Wish wish;
+  wish.excludes = text.starts_with('^');
+  if (wish.excludes) text.remove_prefix(1);
+  while (!text.empty()) {
+    const std::string_view name = text.substr(0, text.find(','));
+    if (!name.empty()) wish.names.emplace_back(name);
+    text.remove_prefix(std::min(name.size() + 1, text.size()));
+  }
+  return wish;
+}
+
 // "tcp" also stands for "tcp;ofi_rxm".
 bool is_called(const std::string& name, const std::string& wanted) {
   return name == wanted || name.starts_with(wanted + ";");
 }
 
-std::string pick_name(const std::vector<std::string>& there, const std::string& wanted) {
-  if (!wanted.empty()) {
-    const auto found = std::ranges::find_if(
-        there, [&](const std::string& name) { return is_called(name, wanted); });
-    if (found != there.end()) return *found;
-    throw_error(ErrorCode::kInvalidUsage,
-                "FI_PROVIDER=%s: libfabric has no such provider here that can do what is needed; "
-                "it has: %s",
-                wanted.c_str(), joined(there).c_str());
+// Whoever wants no "ofi_rxm" wants no "tcp;ofi_rxm" either.
+bool contains(const std::string& name, const std::string& unwanted) {
+  return is_called(name, unwanted) || name.ends_with(";" + unwanted);
+}
+
+// Empty if there is none.
+std::string best_of(const std::vector<std::string>& there, const Wish& wish) {
+  if (!wish.excludes) {
+    for (const std::string& wanted : wish.names) {
+      for (const std::string& name : there) {
+        if (is_called(name, wanted)) return name;
+      }
+    }
+    if (!wish.names.empty()) return "";
   }
   for (const char* name : kPreferred) {
-    if (std::ranges::find(there, name) != there.end()) return name;
+    const bool is_unwanted = wish.excludes && std::ranges::any_of(wish.names, [&](const auto& one) {
+                               return contains(name, one);
+                             });
+    if (!is_unwanted && std::ranges::find(there, name) != there.end()) return name;
   }
-  throw_error(ErrorCode::kSystem, "libfabric has no provider here that is any good; it has: %s",
-              joined(there).c_str());
+  return "";
+}
+
+std::string pick_name(const std::vector<std::string>& there, const std::string& wanted) {
+  const std::string name = best_of(there, parse_wish(wanted));
+  if (!name.empty()) return name;
+  if (wanted.empty()) {
+    throw_error(ErrorCode::kSystem, "libfabric has no provider here that is any good; it has: %s",
+                joined(there).c_str());
+  }
+  throw_error(ErrorCode::kInvalidUsage,
+              "FI_PROVIDER=%s: libfabric has no such provider here that can do what is needed; it "
+              "has: %s",
+              wanted.c_str(), joined(there).c_str());
 }
 
 bool is_over_ip(const fi_info& info) {

@@ -3,6 +3,7 @@
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/transport/path_watch.h"
+#include "src/transport/socket_link.h"
 #include "transports/ofi/address.h"
 #include "transports/ofi/attach.h"
 

@@ -2,6 +2,7 @@
 
 #include "src/base/error.h"
 #include "src/base/log.h"
+#include "src/transport/socket_link.h"
 #include "transports/tcp/address.h"
 #include "transports/tcp/attach.h"
 
