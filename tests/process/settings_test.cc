@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/support/crew.h"
 #include "tests/support/processes.h"
@@ -30,23 +32,35 @@ TEST(Settings, that_would_cut_messages_differently_are_refused_on_every_rank) {
   for (const std::string& failure : ranks.join(20s)) ADD_FAILURE() << failure;
 }
 
-// What two ranks log that add eight bytes; rank 0's tuning file holds `tuning`.
-std::string log_of_sum(const std::string& tuning) {
+struct Sum {
+  std::string tuning = "";  // what the tuning file holds
+  int ranks = 2;
+  std::size_t count = 2;
+  bool last_is_apart = false;  // as if on another host
+};
+
+// What ranks log that add up their floats.
+std::string log_of(const Sum& sum) {
   char name[] = "/tmp/catenary_settings_test.XXXXXX";
   const std::filesystem::path folder = ::mkdtemp(name);
-  std::ofstream(folder / "tuning") << tuning;
-  Processes ranks(2, [&](int rank, Board& board) {
+  std::ofstream(folder / "tuning") << sum.tuning;
+  Processes ranks(sum.ranks, [&](int rank, Board& board) {
+    if (sum.last_is_apart && rank == sum.ranks - 1) ::setenv("NCCL_HOSTID", "apart", 1);
     ::setenv("CATENARY_TUNING_FILE", (folder / "tuning").c_str(), 1);
     ::setenv("NCCL_DEBUG", "TRACE", 1);
     ::setenv("NCCL_DEBUG_SUBSYS", "TUNING", 1);
     ::setenv("NCCL_DEBUG_FILE", (folder / "log.%p").c_str(), 1);
     ncclComm_t comm = nullptr;
-    require_success(ncclCommInitRank(&comm, 2, board.id(rank == 0), rank), "initialization");
+    require_success(ncclCommInitRank(&comm, sum.ranks, board.id(rank == 0), rank),
+                    "initialization");
     TestStream stream;
-    float data[2] = {1, 2};
-    require_success(ncclAllReduce(data, data, 2, ncclFloat32, ncclSum, comm, stream), "sum");
+    std::vector<float> data(sum.count, 1);
+    require_success(
+        ncclAllReduce(data.data(), data.data(), sum.count, ncclFloat32, ncclSum, comm, stream),
+        "sum");
     stream.finish();
-    require(data[0] == 2 && data[1] == 4, "the sum");
+    const auto whole = static_cast<float>(sum.ranks);
+    require(std::ranges::count(data, whole) == std::ssize(data), "the sum");
     require_success(ncclCommDestroy(comm), "ncclCommDestroy");
   });
   for (const std::string& failure : ranks.join(20s)) ADD_FAILURE() << failure;
@@ -59,15 +73,31 @@ std::string log_of_sum(const std::string& tuning) {
 }
 
 TEST(Settings, a_tuning_file_that_is_garbage_costs_a_warning_and_no_more) {
-  const std::string log = log_of_sum("\x01 garbage\n\n= 7");
+  const std::string log = log_of({.tuning = "\x01 garbage\n\n= 7"});
   EXPECT_TRUE(contains(log, "is not used, but defaults: it does not begin with a version")) << log;
 }
 
 TEST(Settings, the_log_tells_the_choice_its_time_and_with_trace_the_candidates) {
-  const std::string log = log_of_sum("");
+  const std::string log = log_of({});
   EXPECT_TRUE(contains(log, "NCCL INFO AllReduce: 8 Bytes -> Algo ")) << log;
   EXPECT_TRUE(contains(log, " us, slices of ")) << log;
   EXPECT_TRUE(contains(log, "NCCL TRACE AllReduce: 8 Bytes -> candidate Algo ring ")) << log;
+}
+
+// Those that share memory do as those that do not: slices are cut alike.
+TEST(Settings, with_a_rank_that_is_reached_by_tcp_long_messages_fill_packets) {
+  const std::string log =
+      log_of({.ranks = 3, .count = std::size_t{1} << 20, .last_is_apart = true});
+  const std::string head = "NCCL INFO AllReduce: 4194304 Bytes -> Algo ";
+  int told = 0;
+  for (std::size_t at = log.find(head); at != std::string::npos; at = log.find(head, at + 1)) {
+    const std::string line = log.substr(at, log.find('\n', at) - at);
+    EXPECT_TRUE(line.ends_with(" us, slices of 62464 Bytes") ||
+                line.ends_with(" us, slices of 31232 Bytes"))
+        << line;
+    ++told;
+  }
+  EXPECT_GT(told, 0) << log;
 }
 
 }  // namespace

@@ -71,5 +71,59 @@ TEST(Loans, that_are_taken_too_late_are_told) {
   EXPECT_EQ(unsafe_loan(hasty, which, {1}), "");  // and are not found to be safe
 }
 
+// Gives its whole input away, and then writes over what lies in the same place in place.
+void expect_hasty_is_told(Collective collective, Steps (*steps)(Place)) {
+  Algorithm hasty = *find_algorithm(collective, "direct");
+  hasty.steps = steps;
+  EXPECT_NE(unsafe_loan(hasty, case_of(hasty, 2), {1}, all_in_place), "");
+}
+
+TEST(Loans, of_parts_lie_where_parts_do) {
+  expect_hasty_is_told(Collective::kAllGather, [](Place at) -> Steps {
+    co_yield {.src = input(0), .send_to = at.after(1)};
+    co_yield {.recv_from = at.after(-1), .dst = output(at.rank)};
+  });
+  expect_hasty_is_told(Collective::kReduceScatter, [](Place at) -> Steps {
+    co_yield {.src = input(at.rank), .send_to = at.after(1)};
+    co_yield {.recv_from = at.after(-1), .dst = output(0)};
+  });
+}
+
+TEST(Loans, are_judged_alike_by_a_checker_that_has_judged_others) {
+  const Algorithm& one_shot = *find_algorithm(Collective::kAllReduce, "one_shot");
+  const Algorithm& direct = *find_algorithm(Collective::kAllReduce, "direct");
+  LoanChecker checker;
+  WrittenSchedules schedules;
+  for (const int ranks : {9, 2, 5}) {
+    for (const Algorithm* algorithm : {&direct, &one_shot, &direct}) {
+      const ProofCase which = case_of(*algorithm, ranks);
+      schedules.write(*algorithm, which, 1);
+      EXPECT_EQ(checker.unsafe_loan(*algorithm, which, schedules, all_in_place),
+                unsafe_loan(*algorithm, which, {1}, all_in_place))
+          << algorithm->name << " of " << ranks;
+    }
+  }
+}
+
+TEST(WrittenSchedules, are_what_the_algorithm_yields) {
+  const Algorithm& ring = *find_algorithm(Collective::kAllGather, "ring");
+  WrittenSchedules schedules;
+  for (const int ranks : {7, 3}) {
+    const ProofCase which = case_of(ring, ranks);
+    schedules.write(ring, which, 2);
+    for (int rank = 0; rank < ranks; ++rank) {
+      Place at = place_of(which, rank);
+      at.window = 2;
+      EXPECT_EQ(schedules.of(rank).steps, schedule_of(ring, at).steps);
+      std::vector<Step> given;
+      for (const Step& step : schedules.source().steps(at)) given.push_back(step);
+      EXPECT_EQ(given, schedules.of(rank).steps);
+      const int next = (rank + 1) % ranks;
+      EXPECT_EQ(schedules.traffic_of(rank).sends_to(next).size(),
+                static_cast<std::size_t>(ranks - 1));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace catenary::proof
