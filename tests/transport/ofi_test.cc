@@ -1,11 +1,18 @@
 // What is special about libfabric: which provider is chosen, what is refused, and strangers.
 #include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <fstream>
 
 #include "src/base/error.h"
 #include "src/transport/put_control.h"
 #include "tests/transport/attached_ranks.h"
 #include "transports/built_in.h"
 #include "transports/ofi/address.h"
+#include "transports/ofi/card.h"
 #include "transports/ofi/transport.h"
 
 namespace catenary::test {
@@ -66,6 +73,72 @@ TEST(Ofi, a_provider_that_is_not_there_is_refused_and_others_are_named) {
   const std::string refusal = refusal_of(config_for("efa"));
   EXPECT_NE(refusal.find("FI_PROVIDER=efa"), std::string::npos) << refusal;
   EXPECT_NE(refusal.find("tcp;ofi_rxm"), std::string::npos) << refusal;
+}
+
+// A list of libfabric's as two sockets with two cards each would have it.
+struct Cards {
+  struct Entry {
+    const char* name;
+    unsigned bus;
+  };
+  explicit Cards(std::initializer_list<Entry> entries) {
+    for (const Entry& entry : entries) {
+      ofi::Info info = ofi::copy_of(nullptr);
+      info->domain_attr->name = ::strdup(entry.name);
+      bus.push_back({.bus_type = FI_BUS_PCI, .attr = {}});
+      bus.back().attr.pci.bus_id = static_cast<std::uint8_t>(entry.bus);
+      nics.push_back({});
+      nics.back().bus_attr = &bus.back();
+      if (entry.bus != 0) info->nic = &nics.back();
+      if (!all.empty()) all.back()->next = info.get();
+      all.push_back(std::move(info));
+    }
+    char name[] = "/tmp/catenary_cards_test.XXXXXX";
+    folder = ::mkdtemp(name);
+    for (const auto& [device, near] : {std::pair("0000:3b:00.0", "0-3"),
+                                       {"0000:3c:00.0", "0-3"},
+                                       {"0000:af:00.0", "4-7"},
+                                       {"0000:b0:00.0", "4-7"}}) {
+      std::filesystem::create_directory(folder / device);
+      std::ofstream(folder / device / "local_cpulist") << near << "\n";
+    }
+  }
+  // The list and its cards are not libfabric's to free.
+  ~Cards() {
+    for (ofi::Info& info : all) {
+      info->next = nullptr;
+      info->nic = nullptr;
+    }
+    std::filesystem::remove_all(folder);
+  }
+  ofi::Card of(int rank, int core) const {
+    CoreGrant cores;
+    cores.allowed[0] = std::uint64_t{1} << core;
+    return ofi::choose_card(*all.front(), rank, cores, folder.string());
+  }
+  std::string name_of(int rank, int core) const { return of(rank, core).info->domain_attr->name; }
+
+  std::deque<fi_bus_attr> bus;
+  std::deque<fid_nic> nics;
+  std::vector<ofi::Info> all;
+  std::filesystem::path folder;
+};
+
+TEST(Ofi, the_nearest_card_is_taken_and_those_as_near_in_turn) {
+  const Cards cards({{"a", 0x3b}, {"b", 0x3c}, {"a", 0x3b}, {"c", 0xaf}, {"d", 0xb0}});
+  for (const int rank : {0, 1, 2, 5}) {
+    EXPECT_EQ(cards.name_of(rank, 2), rank % 2 == 0 ? "a" : "b");
+    EXPECT_EQ(cards.name_of(rank, 7), rank % 2 == 0 ? "c" : "d");
+  }
+  EXPECT_EQ(cards.of(1, 7).about, "card d, in its turn among the nearest of 4");
+}
+
+TEST(Ofi, a_card_of_which_nothing_is_known_is_taken_where_there_is_no_other) {
+  EXPECT_EQ(Cards({{"a", 0}, {"c", 0xaf}}).of(1, 5).about, "card c, the nearest of 2");
+  EXPECT_EQ(Cards({{"a", 0}, {"b", 0}}).name_of(1, 5), "b");
+  const Cards one({{"a", 0x3b}, {"a", 0x3b}});
+  EXPECT_EQ(one.of(1, 7).info, one.all.front().get());
+  EXPECT_EQ(one.of(1, 7).about, "");
 }
 
 TEST(Ofi, an_interface_that_is_not_there_is_refused_where_libfabric_was_asked_for) {

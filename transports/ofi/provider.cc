@@ -8,6 +8,7 @@
 
 #include "src/base/error.h"
 #include "src/transport/socket_hub.h"
+#include "transports/ofi/card.h"
 
 namespace catenary::ofi {
 namespace {
@@ -135,9 +136,14 @@ Provider on_interface(const std::string& name, const Config& config, const fi_in
   return {copy_of(info.get()), name, "on " + host};
 }
 
+Provider on_card(const std::string& name, const fi_info& list, int rank) {
+  const Card card = choose_card(list, rank, core_grant());
+  return {copy_of(card.info), name, card.about.empty() ? "by itself" : "on " + card.about};
+}
+
 }  // namespace
 
-Provider choose_provider(const Config& config) {
+Provider choose_provider(const Config& config, int rank) {
   const Info hints = make_hints();
   const Info all = query(hints.get(), nullptr);
   const std::vector<std::string> there = names_of(all.get());
@@ -145,8 +151,8 @@ Provider choose_provider(const Config& config) {
   hints->fabric_attr->prov_name = ::strdup(name.c_str());
   const Info ours = query(hints.get(), nullptr);
   if (!ours) throw_error(ErrorCode::kSystem, "libfabric's provider %s vanished", name.c_str());
-  Provider provider = is_over_ip(*ours) ? on_interface(name, config, *hints)
-                                        : Provider{copy_of(ours.get()), name, "by itself"};
+  Provider provider =
+      is_over_ip(*ours) ? on_interface(name, config, *hints) : on_card(name, *ours, rank);
   const std::uint32_t version = library().version();
   provider.reason = format("libfabric %u.%u, provider %s %s, %s of: %s", FI_MAJOR(version),
                            FI_MINOR(version), name.c_str(), provider.reason.c_str(),

@@ -73,7 +73,7 @@ class OfiTransport final : public Transport {
   }
 
   void open_endpoint() {
-    const Provider provider = choose_provider(*context_.config);
+    const Provider provider = choose_provider(*context_.config, context_.rank);
     port_ = std::make_unique<OfiPort>(provider, event_room(context_));
     Address address;
     address.provider = provider.name;

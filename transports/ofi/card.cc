@@ -1,0 +1,48 @@
+#include "transports/ofi/card.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "src/base/error.h"
+#include "src/topology/pci_device.h"
+
+namespace catenary::ofi {
+namespace {
+
+std::string name_of(const fi_info& info) {
+  const char* const name = info.domain_attr->name;
+  return name != nullptr ? name : "";
+}
+
+std::vector<const fi_info*> cards_in(const fi_info& list) {
+  std::vector<const fi_info*> cards;
+  for (const fi_info* info = &list; info != nullptr; info = info->next) {
+    const auto is_known = [info](const fi_info* card) { return name_of(*card) == name_of(*info); };
+    if (std::ranges::none_of(cards, is_known)) cards.push_back(info);
+  }
+  return cards;
+}
+
+// One that does not say where it is counts as a device that there is not.
+PciPlace place_of(const fi_info& info) {
+  const bool says = info.nic != nullptr && info.nic->bus_attr != nullptr &&
+                    info.nic->bus_attr->bus_type == FI_BUS_PCI;
+  if (!says) return {.domain = UINT16_MAX + 1};
+  const fi_pci_attr& pci = info.nic->bus_attr->attr.pci;
+  return {pci.domain_id, pci.bus_id, pci.device_id, pci.function_id};
+}
+
+}  // namespace
+
+Card choose_card(const fi_info& list, int rank, const CoreGrant& cores, const std::string& folder) {
+  const std::vector<const fi_info*> cards = cards_in(list);
+  if (cards.size() == 1) return {cards.front(), ""};
+  std::vector<PciPlace> places;
+  for (const fi_info* card : cards) places.push_back(place_of(*card));
+  const std::vector<std::size_t> nearest = nearest_devices(places, cores, folder);
+  const fi_info* const card = cards[nearest[static_cast<std::size_t>(rank) % nearest.size()]];
+  const char* const how = nearest.size() == 1 ? "the nearest" : "in its turn among the nearest";
+  return {card, format("card %s, %s of %zu", name_of(*card).c_str(), how, cards.size())};
+}
+
+}  // namespace catenary::ofi
