@@ -151,13 +151,13 @@ void print_row(const Wish& wish, std::size_t bytes, Selector& selector) {
   std::printf("\n");
 }
 
-}  // namespace
-
 // Between machines, what plain TCP cuts long chunks into: Transport::longest_message().
 std::size_t packet_bytes(const Wish& wish) {
   constexpr std::size_t kSocketPacketBytes = 61 * 1024;
   return wish.ranks > wish.box ? kSocketPacketBytes : SIZE_MAX;
 }
+
+}  // namespace
 
 int run_estimate(int argc, char** argv) {
   const std::optional<Wish> wish = read_wish(argc, argv);

@@ -65,13 +65,13 @@ Cut Selector::decide_message_cut(std::size_t size_class) const {
   const Algorithm* all_to_all = find_algorithm(Collective::kAllToAll, "direct");
   CATENARY_ASSERT(all_to_all != nullptr);
   const std::size_t bytes = std::min(bytes_of_class(size_class), kLongestPriced);
-  return priced(*all_to_all, bytes * static_cast<std::size_t>(nranks_)).cut;
+  return priced(*all_to_all, Lengths::kAlike, bytes * static_cast<std::size_t>(nranks_)).cut;
 }
 
-// A chunk that fits into a slot goes whole.
-Cut Selector::longest_cut(const Algorithm& algorithm, std::size_t bytes) const {
+// A chunk that fits into a slot goes whole. How long uneven ones are is not known.
+Cut Selector::longest_cut(const Algorithm& algorithm, Lengths lengths, std::size_t bytes) const {
   Cut cut = links_;
-  if (chunk_bytes(algorithm, bytes, place()) > cut.slice_bytes) {
+  if (lengths == Lengths::kUneven || chunk_bytes(algorithm, bytes, place()) > cut.slice_bytes) {
     cut.slice_bytes = std::min(cut.slice_bytes, machine_.packet_bytes);
   }
   return cut;
@@ -83,8 +83,8 @@ bool Selector::has_room(const Algorithm& algorithm, std::size_t bytes) const {
 }
 
 // Shorter slices fill a pipeline sooner and keep its slots in the caches, but are more messages.
-Selection Selector::priced(const Algorithm& algorithm, std::size_t bytes) const {
-  Cut cut = longest_cut(algorithm, bytes);
+Selection Selector::priced(const Algorithm& algorithm, Lengths lengths, std::size_t bytes) const {
+  Cut cut = longest_cut(algorithm, lengths, bytes);
   Selection best{&algorithm, algorithm.lanes, cut, -1};
   do {
     const double ns = time_ns(algorithm, bytes, nranks_, cut, machine_, parameters_);
@@ -97,11 +97,12 @@ Selection Selector::priced(const Algorithm& algorithm, std::size_t bytes) const 
 std::vector<Selection> Selector::candidates(Collective collective, std::size_t bytes) const {
   std::vector<Selection> found;
   std::vector<Selection> last_resort;
+  const Lengths lengths = is_uneven(collective) ? Lengths::kUneven : Lengths::kAlike;
   for (const Algorithm& algorithm : algorithms()) {
     if (find_algorithm(collective, algorithm.name) != &algorithm) continue;
     if (!algorithm.runs_on(place()) || !rules_.allows(collective, algorithm, place())) continue;
     std::vector<Selection>& list = has_room(algorithm, bytes) ? found : last_resort;
-    list.push_back(priced(algorithm, bytes));
+    list.push_back(priced(algorithm, lengths, bytes));
   }
   if (found.empty()) found = std::move(last_resort);
   std::stable_sort(found.begin(), found.end(),

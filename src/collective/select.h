@@ -72,8 +72,9 @@ class Selector {
   Cut decide_message_cut(std::size_t size_class) const;
   static void prefer_direct(std::vector<Selection>& sorted);
   bool has_room(const Algorithm& algorithm, std::size_t bytes) const;
-  Cut longest_cut(const Algorithm& algorithm, std::size_t bytes) const;
-  Selection priced(const Algorithm& algorithm, std::size_t bytes) const;
+  enum class Lengths { kAlike, kUneven };  // of chunks
+  Cut longest_cut(const Algorithm& algorithm, Lengths lengths, std::size_t bytes) const;
+  Selection priced(const Algorithm& algorithm, Lengths lengths, std::size_t bytes) const;
   Place place() const { return {.ranks = nranks_, .box = machine_.box}; }
 
   const int nranks_;

@@ -19,6 +19,11 @@ int usable_cores();
 // What a process may use, in a form that others can be told: core n is bit n modulo kMaskBits.
 struct CoreGrant {
   static constexpr int kMaskBits = 1024;
+  bool has(int core) const {
+    const auto bit = static_cast<std::size_t>(core % kMaskBits);
+    return (allowed[bit / 64] >> (bit % 64) & 1) != 0;
+  }
+
   std::array<std::uint64_t, kMaskBits / 64> allowed{};
   std::int32_t usable = 1;  // as usable_cores()
 };

@@ -12,11 +12,6 @@ namespace {
 
 constexpr int kMostCores = 1 << 20;
 
-bool has_core(const CoreGrant& cores, int core) {
-  const auto bit = static_cast<std::size_t>(core % CoreGrant::kMaskBits);
-  return (cores.allowed[bit / 64] >> (bit % 64) & 1) != 0;
-}
-
 // How many of the cores are in a list such as "0-3,8,10-11".
 int count_in(const std::string& list, const CoreGrant& cores) {
   int count = 0;
@@ -29,7 +24,7 @@ int count_in(const std::string& list, const CoreGrant& cores) {
     if (text.peek() == '-') text.ignore() >> last;
     // Names of more cores than a mask holds would count some of them twice.
     last = std::min(last, first + CoreGrant::kMaskBits - 1);
-    for (int core = first; core <= last; ++core) count += has_core(cores, core) ? 1 : 0;
+    for (int core = first; core <= last; ++core) count += cores.has(core) ? 1 : 0;
   }
   return count;
 }
@@ -42,15 +37,16 @@ std::string text_of(const PciPlace& place) {
 
 std::vector<std::size_t> nearest_devices(std::span<const PciPlace> devices, const CoreGrant& cores,
                                          const std::string& folder) {
-  std::vector<std::size_t> nearest;
-  int most = 0;
-  for (std::size_t i = 0; i < devices.size(); ++i) {
+  std::vector<int> near;  // so many of the cores, by device
+  for (const PciPlace& device : devices) {
     std::string list;
-    std::getline(std::ifstream(folder + "/" + text_of(devices[i]) + "/local_cpulist"), list);
-    const int near = count_in(list, cores);
-    if (near > most) nearest.clear();
-    most = std::max(most, near);
-    if (near == most) nearest.push_back(i);
+    std::getline(std::ifstream(folder + "/" + text_of(device) + "/local_cpulist"), list);
+    near.push_back(count_in(list, cores));
+  }
+  const int most = near.empty() ? 0 : std::ranges::max(near);
+  std::vector<std::size_t> nearest;
+  for (std::size_t i = 0; i < near.size(); ++i) {
+    if (4 * near[i] >= 3 * most) nearest.push_back(i);
   }
   return nearest;
 }

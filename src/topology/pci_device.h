@@ -23,7 +23,8 @@ struct PciPlace {
 // "0000:3b:00.0", as the system and hwloc write it.
 std::string text_of(const PciPlace& place);
 
-// The indices of those devices that are near to the most of these cores, in order: all of them
+// The indices of those devices that are near to the most of these cores, in order, and of those
+// that are near to almost as many, as for a process that may use most of a machine: all of them
 // where nothing tells them apart. `folder` has a folder for each, with the cores that it is near
 // to.
 std::vector<std::size_t> nearest_devices(std::span<const PciPlace> devices, const CoreGrant& cores,

@@ -21,8 +21,8 @@ constexpr int kAcceptsAtOnce = 16;
 // How long a receiver may cut our connections before that is an error.
 constexpr std::int64_t kRefusalPatienceMs = 2000;
 constexpr int kLongestPauseMs = 50;
-// Of what the kernel grants, some half is for its own bookkeeping: as much as seven long messages.
-// Half of that holds up senders, twice as much runs out of the caches.
+// The kernel grants twice as much, if it may, and counts its own bookkeeping: room for some eight
+// long messages. Half of that holds up senders, twice as much runs out of the caches.
 constexpr int kNearSendBytes = 256 * 1024;
 
 std::size_t link_index(int peer, std::uint32_t channel) {

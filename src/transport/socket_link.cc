@@ -19,10 +19,10 @@ namespace {
 constexpr std::size_t kHeaderBytes = 4;
 constexpr std::size_t kDataOffset = 64;
 
-// Frames that fill one have a packet to themselves: one that had room left would take the beginning
-// of the next frame, whose end would not fit into its own. Short ones share packets.
+// Frames that fill one have a packet to themselves: what room is left would take the beginning of
+// the next frame, whose end would not fit into its own. Shorter ones share packets.
 Packet packet_of(std::size_t frame_bytes) {
-  return frame_bytes > kPacketMessageBytes / 2 ? Packet::kEnds : Packet::kGoesOn;
+  return frame_bytes > kPacketMessageBytes * 3 / 4 ? Packet::kEnds : Packet::kGoesOn;
 }
 
 }  // namespace

@@ -27,9 +27,9 @@ namespace catenary {
 
 // The kernel makes packets of up to 64 KB, in whole segments: 45 of 1,448 bytes, or 7 of 8,948
 // where the network takes 9,000 at a time, that is 62,636 bytes. A message of 64 KB would go as a
-// long packet and a short one, which costs almost as much. So this is 61 KB, of which halves and
-// quarters are whole cache lines, and the opening of an operation; what is left is for headers,
-// libfabric's too. Networks whose segments leave less just go on as with longer messages.
+// long packet and a short one, which costs almost as much as a long one. So this is 61 KB, of which
+// halves and quarters are whole cache lines, and the opening of an operation; what is left is for
+// headers, libfabric's too. Networks whose segments leave less just go on as with longer messages.
 inline constexpr std::size_t kPacketMessageBytes = 61 * 1024 + 64;
 
 // For errors.

@@ -132,8 +132,8 @@ class Transport {
   // where it is not known and listen() costs nothing that lasts: where memory is shared.
   virtual bool has_come(const LinkSpec& spec) = 0;
 
-  // Of messages that fit into slots, the longest that it carries well: longer ones are cut on the
-  // way, where it suits nobody, and are for what fits into one slot.
+  // The longest message that it carries well, if that is less than slots hold: longer ones would be
+  // cut once more on the way. What is too long for a slot is cut into such.
   virtual std::size_t longest_message() const { return SIZE_MAX; }
   // Whether the peers it reaches run on this machine, and so compete with us for its cores.
   virtual bool shares_memory() const = 0;

@@ -136,7 +136,9 @@ TEST(Select, chunks_that_fit_into_no_slot_are_cut_into_packets) {
   EXPECT_EQ(slice(std::size_t{1} << 24), 62464u);
   EXPECT_EQ(selector(2, machine).message_cut(std::size_t{1} << 24).slice_bytes, 62464u);
   EXPECT_GE(slice(65536), 65536u / 8);
-  EXPECT_EQ(65536 % slice(65536), 0u);          // as if there were no packets
+  EXPECT_EQ(65536 % slice(65536), 0u);  // as if there were no packets
+  // The parts may be of any length.
+  EXPECT_EQ(selector(2, machine).select(Collective::kAllToAllV, 0).cut.slice_bytes, 62464u);
   machine.packet_bytes = std::size_t{1} << 20;  // more than slots have
   EXPECT_EQ(slice(std::size_t{1} << 24), 65536u);
 }

@@ -59,11 +59,21 @@ TEST_F(PciDevices, near_to_most_of_the_cores_are_the_nearest) {
   EXPECT_EQ(nearest_to({3, 4}), (Indices{0, 1, 2}));
 }
 
+TEST_F(PciDevices, near_to_almost_as_many_are_as_near) {
+  put(kFirst, "0-22");
+  put(kSecond, "23-46");
+  put(kThird, "23-30");
+  std::initializer_list<int> most = {1,  2,  3,  4,  5,  6,  7,  8,  23,
+                                     24, 25, 26, 27, 28, 29, 31, 32, 33};
+  EXPECT_EQ(nearest_to(most), (Indices{0, 1}));
+}
+
 TEST_F(PciDevices, of_which_nothing_is_known_are_as_good_as_any) {
   EXPECT_EQ(nearest_to({0}), (Indices{0, 1, 2}));
   put(kSecond, "0-1");
   put(kThird, "no cores, 3-, -2,,");
   EXPECT_EQ(nearest_to({0}), Indices{1});
+  EXPECT_EQ(nearest_to({3}), Indices{2});  // a run without an end is its first core
   EXPECT_EQ(nearest_to({70}), (Indices{0, 1, 2}));
 }
 

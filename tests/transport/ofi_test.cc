@@ -111,12 +111,17 @@ struct Cards {
     }
     std::filesystem::remove_all(folder);
   }
-  ofi::Card of(int rank, int core) const {
-    CoreGrant cores;
-    cores.allowed[0] = std::uint64_t{1} << core;
-    return ofi::choose_card(*all.front(), rank, cores, folder.string());
+  // For a process that may use so many cores from the first on, of eight.
+  ofi::Card of(int rank, int first, int count) const {
+    ofi::Seat seat{.rank = rank, .cores = {}, .machine_cores = 8};
+    for (int core = first; core < first + count; ++core) {
+      seat.cores.allowed[0] |= std::uint64_t{1} << core;
+    }
+    return ofi::choose_card(*all.front(), seat, folder.string());
   }
-  std::string name_of(int rank, int core) const { return of(rank, core).info->domain_attr->name; }
+  std::string name_of(int rank, int first, int count) const {
+    return of(rank, first, count).info->domain_attr->name;
+  }
 
   std::deque<fi_bus_attr> bus;
   std::deque<fid_nic> nics;
@@ -126,19 +131,32 @@ struct Cards {
 
 TEST(Ofi, the_nearest_card_is_taken_and_those_as_near_in_turn) {
   const Cards cards({{"a", 0x3b}, {"b", 0x3c}, {"a", 0x3b}, {"c", 0xaf}, {"d", 0xb0}});
-  for (const int rank : {0, 1, 2, 5}) {
-    EXPECT_EQ(cards.name_of(rank, 2), rank % 2 == 0 ? "a" : "b");
-    EXPECT_EQ(cards.name_of(rank, 7), rank % 2 == 0 ? "c" : "d");
-  }
-  EXPECT_EQ(cards.of(1, 7).about, "card d, in its turn among the nearest of 4");
+  // Bound to cores, whatever the ranks.
+  const char* const of_core[] = {"a", "b", "a", "b", "c", "d", "c", "d"};
+  for (int core = 0; core < 8; ++core) EXPECT_EQ(cards.name_of(6, core, 1), of_core[core]);
+  EXPECT_EQ(cards.name_of(6, 0, 2), "a");
+  EXPECT_EQ(cards.name_of(6, 2, 2), "b");
+  EXPECT_EQ(cards.name_of(6, 6, 2), "d");
+  EXPECT_EQ(cards.of(6, 6, 2).about, "card d, in its turn among the nearest of 4");
+  // Bound to nothing.
+  const char* const of_rank[] = {"a", "b", "c", "d", "a"};
+  for (int rank = 0; rank < 5; ++rank) EXPECT_EQ(cards.name_of(rank, 0, 8), of_rank[rank]);
+}
+
+TEST(Ofi, cards_that_peers_may_not_reach_are_left_alone) {
+  const Cards cards({{"a", 0x3b}, {"b", 0x3c}, {"c", 0xaf}});
+  cards.all[1]->fabric_attr->name = ::strdup("another fabric");
+  cards.all[2]->addr_format = FI_ADDR_EFA;
+  EXPECT_EQ(cards.name_of(1, 1, 1), "a");
+  EXPECT_EQ(cards.name_of(5, 5, 1), "a");
 }
 
 TEST(Ofi, a_card_of_which_nothing_is_known_is_taken_where_there_is_no_other) {
-  EXPECT_EQ(Cards({{"a", 0}, {"c", 0xaf}}).of(1, 5).about, "card c, the nearest of 2");
-  EXPECT_EQ(Cards({{"a", 0}, {"b", 0}}).name_of(1, 5), "b");
+  EXPECT_EQ(Cards({{"a", 0}, {"c", 0xaf}}).of(1, 5, 1).about, "card c, the nearest of 2");
+  EXPECT_EQ(Cards({{"a", 0}, {"b", 0}}).name_of(1, 5, 1), "b");
   const Cards one({{"a", 0x3b}, {"a", 0x3b}});
-  EXPECT_EQ(one.of(1, 7).info, one.all.front().get());
-  EXPECT_EQ(one.of(1, 7).about, "");
+  EXPECT_EQ(one.of(1, 7, 1).info, one.all.front().get());
+  EXPECT_EQ(one.of(1, 7, 1).about, "");
 }
 
 TEST(Ofi, an_interface_that_is_not_there_is_refused_where_libfabric_was_asked_for) {

@@ -9,14 +9,15 @@
 namespace catenary::ofi {
 namespace {
 
-std::string name_of(const fi_info& info) {
-  const char* const name = info.domain_attr->name;
-  return name != nullptr ? name : "";
-}
+std::string text_or_none(const char* text) { return text != nullptr ? text : ""; }
+std::string name_of(const fi_info& info) { return text_or_none(info.domain_attr->name); }
+std::string fabric_of(const fi_info& info) { return text_or_none(info.fabric_attr->name); }
 
 std::vector<const fi_info*> cards_in(const fi_info& list) {
   std::vector<const fi_info*> cards;
   for (const fi_info* info = &list; info != nullptr; info = info->next) {
+    // Others may not reach what peers take.
+    if (info->addr_format != list.addr_format || fabric_of(*info) != fabric_of(list)) continue;
     const auto is_known = [info](const fi_info* card) { return name_of(*card) == name_of(*info); };
     if (std::ranges::none_of(cards, is_known)) cards.push_back(info);
   }
@@ -32,15 +33,28 @@ PciPlace place_of(const fi_info& info) {
   return {pci.domain_id, pci.bus_id, pci.device_id, pci.function_id};
 }
 
+// Who is bound to a part of the machine's cores takes the turn of that part.
+std::size_t turn_of(const Seat& seat) {
+  int count = 0;
+  int first = 0;
+  for (int core = CoreGrant::kMaskBits - 1; core >= 0; --core) {
+    if (!seat.cores.has(core)) continue;
+    ++count;
+    first = core;
+  }
+  const bool is_bound = count > 0 && 2 * count <= seat.machine_cores;
+  return static_cast<std::size_t>(is_bound ? first / count : seat.rank);
+}
+
 }  // namespace
 
-Card choose_card(const fi_info& list, int rank, const CoreGrant& cores, const std::string& folder) {
+Card choose_card(const fi_info& list, const Seat& seat, const std::string& folder) {
   const std::vector<const fi_info*> cards = cards_in(list);
   if (cards.size() == 1) return {cards.front(), ""};
   std::vector<PciPlace> places;
   for (const fi_info* card : cards) places.push_back(place_of(*card));
-  const std::vector<std::size_t> nearest = nearest_devices(places, cores, folder);
-  const fi_info* const card = cards[nearest[static_cast<std::size_t>(rank) % nearest.size()]];
+  const std::vector<std::size_t> nearest = nearest_devices(places, seat.cores, folder);
+  const fi_info* const card = cards[nearest[turn_of(seat) % nearest.size()]];
   const char* const how = nearest.size() == 1 ? "the nearest" : "in its turn among the nearest";
   return {card, format("card %s, %s of %zu", name_of(*card).c_str(), how, cards.size())};
 }

@@ -93,6 +93,7 @@ bool contains(const std::string& name, const std::string& unwanted) {
 std::string best_of(const std::vector<std::string>& there, const Wish& wish) {
   if (!wish.excludes) {
     for (const std::string& wanted : wish.names) {
+      if (std::ranges::find(there, wanted) != there.end()) return wanted;
       for (const std::string& name : there) {
         if (is_called(name, wanted)) return name;
       }
@@ -137,7 +138,7 @@ Provider on_interface(const std::string& name, const Config& config, const fi_in
 }
 
 Provider on_card(const std::string& name, const fi_info& list, int rank) {
-  const Card card = choose_card(list, rank, core_grant());
+  const Card card = choose_card(list, {.rank = rank});
   return {copy_of(card.info), name, card.about.empty() ? "by itself" : "on " + card.about};
 }
 
