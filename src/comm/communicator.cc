@@ -377,11 +377,12 @@ void Communicator::fail(const Error& error, bool tell_peers) noexcept {
   {
     const std::lock_guard lock(failure_mutex_);
     if (failure_) return;
+    // Whoever sees the failure and asks for the last error gets this one.
+    if (!aborted_.load(std::memory_order_acquire)) CATENARY_WARN(error.what());
     failure_ = error;
   }
   failed_.store(true, std::memory_order_release);
   in_trouble_.store(true, std::memory_order_release);
-  if (!aborted_.load(std::memory_order_acquire)) CATENARY_WARN(error.what());
   device_.doorbell().ring();
 }
 
