@@ -100,16 +100,15 @@ std::vector<Variable> variables_below() {
       text(
           "FI_PROVIDER", &Config::fi_provider,
           "With NCCL_NET=OFI, libfabric's provider, by its name, or several, separated by commas, "
-          "of "
-          "which the first that is there is taken; a leading ^ excludes the ones listed (libfabric "
-          "reads this, too); an error if none is there. Empty: efa, verbs;ofi_rxm, tcp, net or "
-          "tcp;ofi_rxm, the first that works."),
+          "of which the first that is there is taken; a leading ^ excludes the ones listed "
+          "(libfabric reads this, too); an error if none is there. Empty: efa, verbs;ofi_rxm, tcp, "
+          "net or tcp;ofi_rxm, the first that works."),
       number("NCCL_SHM_DISABLE", &Config::shm_disable, 0, 1,
              "1: no shared memory between processes."),
       number(
           "CATENARY_SLOT_BYTES", &Config::slot_bytes, 64, 1 << 26,
           "Bytes of one slot of a link; rounded up to a multiple of 64. What is longer goes over "
-          "sockets in pieces of at most 61 KB."),
+          "sockets in pieces of some 61 KB."),
       number("CATENARY_SLOTS", &Config::slots, 2, 1024, "Slots of a link."),
       number("CATENARY_LEND_BYTES", &Config::least_loan, 0, std::int64_t{1} << 40,
              "Messages of so many bytes and more are read where they lie instead of being copied, "

@@ -12,6 +12,7 @@
 #include "tests/support/crew.h"
 #include "tests/support/processes.h"
 #include "tests/support/rank_group.h"
+#include "tests/support/temporary_folder.h"
 
 namespace catenary::testing {
 namespace {
@@ -20,12 +21,6 @@ using namespace std::chrono_literals;
 
 class Log : public ::testing::Test {
  protected:
-  Log() {
-    char name[] = "/tmp/catenary_log_test.XXXXXX";
-    folder_ = ::mkdtemp(name);
-  }
-  ~Log() override { std::filesystem::remove_all(folder_); }
-
   // Makes and destroys a communicator, and provokes one warning; returns what that logged.
   std::string run(const char* level, const char* subsystems, const std::string& conf_file = "") {
     Processes ranks(1, [&](int, Board&) {
@@ -70,7 +65,8 @@ class Log : public ::testing::Test {
     return false;
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder keeper_;
+  const std::filesystem::path& folder_ = keeper_.path();
   std::string file_name_;
   std::string standard_error_;
   int files_ = 0;

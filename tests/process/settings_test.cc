@@ -14,6 +14,7 @@
 #include "tests/support/crew.h"
 #include "tests/support/processes.h"
 #include "tests/support/rank_group.h"
+#include "tests/support/temporary_folder.h"
 
 namespace catenary::testing {
 namespace {
@@ -42,8 +43,8 @@ struct Sum {
 
 // What ranks log that add up their floats.
 std::string log_of(const Sum& sum) {
-  char name[] = "/tmp/catenary_settings_test.XXXXXX";
-  const std::filesystem::path folder = ::mkdtemp(name);
+  const TemporaryFolder own;
+  const std::filesystem::path& folder = own.path();
   std::ofstream(folder / "tuning") << sum.tuning;
   Processes ranks(sum.ranks, [&](int rank, Board& board) {
     if (sum.last_is_apart && rank == sum.ranks - 1) ::setenv("NCCL_HOSTID", "apart", 1);
@@ -71,7 +72,6 @@ std::string log_of(const Sum& sum) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().filename() != "tuning") text << std::ifstream(entry.path()).rdbuf();
   }
-  std::filesystem::remove_all(folder);
   return text.str();
 }
 

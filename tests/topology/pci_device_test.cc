@@ -1,10 +1,11 @@
 #include "src/topology/pci_device.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "tests/support/temporary_folder.h"
 
 namespace catenary {
 namespace {
@@ -18,14 +19,8 @@ using Indices = std::vector<std::size_t>;
 // A machine of which the system tells so much.
 class PciDevices : public ::testing::Test {
  protected:
-  PciDevices() {
-    char name[] = "/tmp/catenary_pci_test.XXXXXX";
-    folder_ = ::mkdtemp(name);
-  }
-  ~PciDevices() override { std::filesystem::remove_all(folder_); }
-
   void put(const PciPlace& device, const char* cores) {
-    const std::filesystem::path folder = folder_ / text_of(device);
+    const std::filesystem::path folder = folder_.path() / text_of(device);
     std::filesystem::create_directory(folder);
     std::ofstream(folder / "local_cpulist") << cores << "\n";
   }
@@ -34,11 +29,11 @@ class PciDevices : public ::testing::Test {
     for (const int core : cores) {
       grant.allowed[static_cast<std::size_t>(core) / 64] |= std::uint64_t{1} << (core % 64);
     }
-    return nearest_devices(kAll, grant, folder_.string());
+    return nearest_devices(kAll, grant, folder_.path().string());
   }
 
  private:
-  std::filesystem::path folder_;
+  testing::TemporaryFolder folder_;
 };
 
 TEST_F(PciDevices, are_named_as_the_system_does) {

@@ -1,6 +1,5 @@
 // What is special about libfabric: which provider is chosen, what is refused, and strangers.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cstring>
 #include <deque>
@@ -9,6 +8,7 @@
 
 #include "src/base/error.h"
 #include "src/transport/put_control.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/transport/attached_ranks.h"
 #include "transports/built_in.h"
 #include "transports/ofi/address.h"
@@ -93,14 +93,12 @@ struct Cards {
       if (!all.empty()) all.back()->next = info.get();
       all.push_back(std::move(info));
     }
-    char name[] = "/tmp/catenary_cards_test.XXXXXX";
-    folder = ::mkdtemp(name);
     for (const auto& [device, near] : {std::pair("0000:3b:00.0", "0-3"),
                                        {"0000:3c:00.0", "0-3"},
                                        {"0000:af:00.0", "4-7"},
                                        {"0000:b0:00.0", "4-7"}}) {
-      std::filesystem::create_directory(folder / device);
-      std::ofstream(folder / device / "local_cpulist") << near << "\n";
+      std::filesystem::create_directory(folder.path() / device);
+      std::ofstream(folder.path() / device / "local_cpulist") << near << "\n";
     }
   }
   // The list and its cards are not libfabric's to free.
@@ -109,7 +107,6 @@ struct Cards {
       info->next = nullptr;
       info->nic = nullptr;
     }
-    std::filesystem::remove_all(folder);
   }
   // For a process that may use so many cores from the first on, of eight.
   ofi::Card of(int rank, int first, int count) const {
@@ -117,7 +114,7 @@ struct Cards {
     for (int core = first; core < first + count; ++core) {
       seat.cores.allowed[0] |= std::uint64_t{1} << core;
     }
-    return ofi::choose_card(*all.front(), seat, folder.string());
+    return ofi::choose_card(*all.front(), seat, folder.path().string());
   }
   std::string name_of(int rank, int first, int count) const {
     return of(rank, first, count).info->domain_attr->name;
@@ -126,7 +123,7 @@ struct Cards {
   std::deque<fi_bus_attr> bus;
   std::deque<fid_nic> nics;
   std::vector<ofi::Info> all;
-  std::filesystem::path folder;
+  testing::TemporaryFolder folder;
 };
 
 TEST(Ofi, the_nearest_card_is_taken_and_those_as_near_in_turn) {
