@@ -16,16 +16,7 @@
 #include "nccl.h"
 #include "src/base/biased_lock.h"
 #include "src/comm/communicator.h"
-
-namespace catenary {
-
-// What was announced with ncclCommRegister or ncclCommWindowRegister.
-struct Registration {
-  void* base;
-  std::size_t bytes;
-};
-
-}  // namespace catenary
+#include "src/device/announced_buffer.h"
 
 struct ncclComm {
   static constexpr std::uint64_t kAlive = 0x636174656e617279;  // "catenary"
@@ -39,8 +30,9 @@ struct ncclComm {
   // A non-blocking call that is under way (joining, splitting, finalizing).
   std::mutex mutex;
   std::future<void> pending;  // guarded by mutex
-  // By the address of the registration, which is its handle. Guarded by mutex.
-  std::unordered_map<void*, std::unique_ptr<catenary::Registration>> registrations;
+  // What was announced with ncclCommRegister or ncclCommWindowRegister, by its address, which is
+  // the user's handle. Guarded by mutex.
+  std::unordered_map<void*, std::unique_ptr<catenary::AnnouncedBuffer>> registrations;
 
   // Neither ended nor finalized.
   bool in_prime() const {

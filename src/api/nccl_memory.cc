@@ -8,14 +8,14 @@ namespace {
 
 using namespace catenary;
 
-// A registration is a hint that nothing here needs: memory is reachable as it is. It is kept so
-// that taking back what was never given, or was taken back before, is an error.
+// A registration is a promise that cards need (src/transport/registration_cache.h), and shared
+// memory does not. Taking back what was never given, or was taken back before, is an error.
 void* add_registration(ncclComm_t comm, const char* function, void* base, std::size_t bytes) {
   const CommCall call(comm, function);
   if (base == nullptr)
     throw_error(ErrorCode::kInvalidArgument, "%s : buff argument is NULL", function);
   if (bytes == 0) throw_error(ErrorCode::kInvalidArgument, "%s : size is 0", function);
-  auto registration = std::make_unique<Registration>(Registration{base, bytes});
+  auto registration = std::make_unique<AnnouncedBuffer>(base, bytes);
   void* const handle = registration.get();
   const std::lock_guard lock(call.handle().mutex);
   call.handle().registrations.emplace(handle, std::move(registration));

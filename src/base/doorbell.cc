@@ -1,6 +1,7 @@
 #include "src/base/doorbell.h"
 
 #include <linux/futex.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -40,6 +41,8 @@ void Doorbell::wake() noexcept {
   words_->epoch.fetch_add(1, std::memory_order_seq_cst);
   ::syscall(SYS_futex, &words_->epoch, shared_ ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, nullptr,
             nullptr, 0);
+  const int alarm = alarm_ == nullptr ? -1 : alarm_->load(std::memory_order_seq_cst);
+  if (alarm >= 0) ::eventfd_write(alarm, 1);
 }
 
 void Doorbell::wait_any(std::span<const Ticket> tickets, std::int64_t timeout_ns) noexcept {

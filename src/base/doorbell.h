@@ -30,8 +30,10 @@ static_assert(sizeof(DoorbellWords) == 128);
 
 class Doorbell {
  public:
-  // `shared`: the words lie in memory that other processes map.
-  Doorbell(DoorbellWords& words, bool shared) noexcept : words_(&words), shared_(shared) {}
+  // `shared`: the words lie in memory that other processes map. `alarm`: an eventfd that is to be
+  // written as well, where not below 0.
+  Doorbell(DoorbellWords& words, bool shared, const std::atomic<int>* alarm = nullptr) noexcept
+      : words_(&words), shared_(shared), alarm_(alarm) {}
 
   void ring() noexcept {
 #if defined(__SANITIZE_THREAD__)
@@ -65,6 +67,7 @@ class Doorbell {
 
   DoorbellWords* words_;
   bool shared_;
+  const std::atomic<int>* alarm_;
 };
 
 }  // namespace catenary

@@ -7,6 +7,7 @@
 
 #include "src/base/log.h"
 #include "src/comm/rank_facts.h"
+#include "src/device/announced_buffer.h"
 #include "src/device/memory.h"
 #include "src/device/process_life.h"
 #include "src/topology/machine.h"
@@ -25,6 +26,17 @@ std::size_t round_up(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+// What a card may be given: blocks of our own, and what users have announced.
+std::optional<UserBlock> find_user_block(const std::byte* address) {
+  if (const auto block = Memory::process().find(address)) {
+    return UserBlock{{block->base, block->bytes}, block->number};
+  }
+  constexpr std::uint64_t kAnnounced = std::uint64_t{1} << 63;
+  const auto announced = AnnouncedBuffer::find(address);
+  if (!announced) return std::nullopt;
+  return UserBlock{announced->memory, announced->number | kAnnounced};
+}
+
 TransportContext transport_context(const Membership& membership, std::size_t slice_bytes,
                                    const Config& config) {
   TransportContext context;
@@ -34,6 +46,7 @@ TransportContext transport_context(const Membership& membership, std::size_t sli
   context.slot_bytes = slice_bytes + kSlotOverhead;
   context.slots = static_cast<std::uint32_t>(config.slots);
   context.config = &config;
+  context.find_block = find_user_block;
   if (config.least_loan == 0) return context;
   if (const Heap* heap = Memory::process().heap(); heap != nullptr) {
     context.heap = {heap->base(), heap->bytes(), heap->fd()};
@@ -129,7 +142,8 @@ void Communicator::meet(const UniqueId& id, const TransportFactory& transports) 
       doorbells_.push_back(transport->doorbell());
     }
   }
-  if (!polled_.empty()) doorbells_.clear();
+  // Where others are told of by descriptors, no bell that only we ring may keep us from those.
+  if (!polled_.empty() && !links->joins_others_with_bells()) doorbells_.clear();
   links_ = std::move(links);
   membership_ = std::move(membership);
   stall_watch_.emplace(rank_, *links_, config_.stall_report_s);
@@ -211,9 +225,16 @@ double Communicator::estimate_ns(const Requests& requests) {
 
 // None once failed: what is still queued then ends when its turn comes, perhaps after the others
 // have let go of this communicator, so nobody may sleep on a bell that goes with it.
-std::span<Doorbell* const> Communicator::doorbells() {
+Task::Wakers Communicator::wakers() {
   if (loss_ || failed_.load(std::memory_order_acquire)) return {};
-  return doorbells_;
+  bool are_all = !doorbells_.empty() || !polled_.empty();
+  wait_descriptors_.clear();
+  for (Transport* transport : polled_) {
+    const int descriptor = transport->wait_descriptor();
+    if (descriptor >= 0) wait_descriptors_.push_back(descriptor);
+    are_all = are_all && descriptor >= 0;
+  }
+  return {doorbells_, wait_descriptors_, are_all};
 }
 
 std::optional<Error> Communicator::failure() {

@@ -103,7 +103,7 @@ class Communicator final : public RunOwner {
   void check_peers(const GroupRun& run) override;
   void begins(const Descriptor& descriptor) noexcept override { ledger_.begin(descriptor); }
   Polled poll_transports() override;
-  std::span<Doorbell* const> doorbells() override;
+  Task::Wakers wakers() override;
   bool run_failed(const std::exception& error) noexcept override;
   void run_over(GroupRun& run) noexcept override;
 
@@ -163,7 +163,7 @@ class Communicator final : public RunOwner {
   std::unique_ptr<Membership> membership_;
   std::unique_ptr<LinkTable> links_;
   std::vector<Transport*> polled_;    // transports whose links nobody rings for
-  std::vector<Doorbell*> doorbells_;  // empty if there is anything to poll
+  std::vector<Doorbell*> doorbells_;  // of the others
   std::atomic<bool> joined_{false};
 
   // Any thread.
@@ -178,8 +178,9 @@ class Communicator final : public RunOwner {
 
   // Who drives, or holds the drive lock.
   std::array<ScratchMemory, kMostLanes> scratch_;
-  Counter runs_over_{0};   // read by any thread
-  bool orphaned_ = false;  // whoever ends the last run deletes this
+  Counter runs_over_{0};               // read by any thread
+  std::vector<int> wait_descriptors_;  // that a sleep was told of last
+  bool orphaned_ = false;              // whoever ends the last run deletes this
   std::optional<StallWatch> stall_watch_;
   Ledger ledger_;
   // A connection that was lost, and until when to wait for news of who died.

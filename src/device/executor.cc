@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "src/device/driver_thread.h"
 #include "src/device/process_life.h"
@@ -68,43 +69,26 @@ class Executor::WatchScope {
   Executor& executor_;
 };
 
-// The doorbells that one sleep is announced at. It is listed while it may touch them.
+// A sleep that is listed while it may touch doorbells of tasks.
 class Executor::SleepScope {
  public:
-  explicit SleepScope(Executor& executor) : executor_(executor) {
+  SleepScope(Executor& executor, bool heeds_descriptors) : executor_(executor) {
     const std::lock_guard lock(executor_.sleeps_mutex_);
     number_ = executor_.next_sleep_++;
     executor_.sleeps_.push_back(number_);
-    add(&executor_.bell_);
+    sleep_.emplace(executor_.bell_, executor_.alarm_, heeds_descriptors);
   }
   ~SleepScope() {
-    for (int i = 0; i < count_; ++i) bells_[i]->retract();
+    sleep_.reset();
     const std::lock_guard lock(executor_.sleeps_mutex_);
     std::erase(executor_.sleeps_, number_);
   }
-  // False if there is no room, or no bell at all.
-  bool add_all(std::span<Doorbell* const> bells) noexcept {
-    return !bells.empty() &&
-           std::all_of(bells.begin(), bells.end(), [this](Doorbell* bell) { return add(bell); });
-  }
-  bool add(Doorbell* bell) noexcept {
-    if (std::find(bells_, bells_ + count_, bell) != bells_ + count_) return true;
-    if (count_ == kMostBells) return false;
-    bells_[count_] = bell;
-    tickets_[count_++] = {bell, bell->announce()};
-    return true;
-  }
-  void wait(std::int64_t most_ns) const noexcept {
-    Doorbell::wait_any({tickets_, static_cast<std::size_t>(count_)}, most_ns);
-  }
+  Sleep* operator->() noexcept { return &*sleep_; }
 
  private:
-  static constexpr int kMostBells = 32;  // what Doorbell::wait_any watches
   Executor& executor_;
   std::uint64_t number_ = 0;
-  int count_ = 0;
-  Doorbell* bells_[kMostBells];
-  Doorbell::Ticket tickets_[kMostBells];
+  std::optional<Sleep> sleep_;
 };
 
 Executor::Executor(int ordinal)
@@ -379,10 +363,7 @@ void Executor::rest(Backoff& backoff, const Condition& condition, std::int64_t m
   switch (backoff.next()) {
     case Backoff::Step::kPause: cpu_pause(); break;
     case Backoff::Step::kYield: yield(backoff.spreads()); break;
-    case Backoff::Step::kSleep:
-      sleep_until_rung(condition, most_ns, backoff.blind_sleep_ns());
-      backoff.after_sleep();
-      break;
+    case Backoff::Step::kSleep: sleep_until_rung(backoff, condition, most_ns); break;
   }
 }
 
@@ -419,26 +400,26 @@ void Executor::quiesce_doorbells() {
   }
 }
 
-// Announce, look again, wait. Only who gets the lock can see which doorbells the heads have; who
-// does not sleeps on the device's own, which the holder rings when it leaves.
-void Executor::sleep_until_rung(const Condition& condition, std::int64_t most_ns,
-                                std::int64_t blind_ns) {
-  SleepScope sleep(*this);
+// Announce, look again, wait. Only who gets the lock can see what wakes the heads; who does not
+// sleeps on the device's own, which the holder rings when it leaves.
+void Executor::sleep_until_rung(Backoff& backoff, const Condition& condition,
+                                std::int64_t most_ns) {
+  SleepScope sleep(*this, backoff.heeds_descriptors());
   if (lock_.try_lock_or_ask()) {
     DriveScope drive(*this);
     drive.moved = drain_inbox();
     for (Stream* stream : active_) {
       if (gated(*stream)) continue;
-      if (!sleep.add_all(stream->items_.front().task->doorbells())) {
-        most_ns = std::min(most_ns, blind_ns);
-      }
+      sleep->add(stream->items_.front().task->wakers());
     }
     drive.moved |= pass();
     drive.moved |= check_heads(now_ns());
     drive.watching = !drive.moved;
-    if (drive.moved) return;
+    if (drive.moved) return backoff.restart();
   }
-  if (!condition.holds()) sleep.wait(std::min(most_ns, kLongestSleep_ns));
+  const bool told = !condition.holds() &&
+                    sleep->wait(std::min(most_ns, kLongestSleep_ns), backoff.blind_sleep_ns());
+  backoff.after_sleep(told);
 }
 
 }  // namespace catenary

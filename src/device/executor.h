@@ -27,6 +27,7 @@
 #include "src/device/core_spread.h"
 #include "src/device/counter.h"
 #include "src/device/drive_lock.h"
+#include "src/device/sleep.h"
 #include "src/device/stream.h"
 #include "src/device/task.h"
 #include "src/device/wait_policy.h"
@@ -135,7 +136,7 @@ class Executor {
   void rest(Backoff& backoff, const Condition& condition, std::int64_t most_ns);
   void yield(bool spreads);
   void check_if_due(std::int64_t now);
-  void sleep_until_rung(const Condition& condition, std::int64_t most_ns, std::int64_t blind_ns);
+  void sleep_until_rung(Backoff& backoff, const Condition& condition, std::int64_t most_ns);
   std::uint64_t visits() const noexcept { return visits_.load(std::memory_order_relaxed); }
 
   static constexpr std::size_t kApart = 128;  // processors fetch cache lines in pairs
@@ -143,7 +144,8 @@ class Executor {
   const int ordinal_;
   std::atomic<bool> crowded_{false};
   DoorbellWords words_;
-  Doorbell bell_{words_, false};
+  Alarm alarm_;
+  Doorbell bell_{words_, false, &alarm_.awaited()};
 
   // Threads of other devices look at these between their own polls, to see who needs help. What is
   // written in every round lies apart from them, or each look would take the line away.

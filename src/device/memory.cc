@@ -72,7 +72,7 @@ std::byte* Memory::allocate(std::size_t bytes, MemoryKind kind, int device) {
   check_machine_has(bytes);
   const std::unique_lock lock(mutex_);
   std::byte* base = bytes <= kPooledBytes ? take_pooled(size_class_of(bytes)) : take_extent(bytes);
-  blocks_.emplace(address_of(base), Block{bytes, device, kind});
+  blocks_.emplace(address_of(base), Block{bytes, device, kind, ++last_number_});
   return base;
 }
 
@@ -146,8 +146,8 @@ std::optional<MemoryBlock> Memory::find(const void* pointer) const {
   const std::uintptr_t inside = address_of(pointer) - found->first;
   if (inside >= block.bytes) return std::nullopt;
   auto* base = reinterpret_cast<std::byte*>(found->first);
-  return MemoryBlock{base, block.bytes, static_cast<std::size_t>(base - heap_->base()),
-                     block.device, block.kind};
+  return MemoryBlock{base,         block.bytes, static_cast<std::size_t>(base - heap_->base()),
+                     block.device, block.kind,  block.number};
 }
 
 }  // namespace catenary

@@ -29,6 +29,7 @@ struct MemoryBlock {
   std::size_t offset;  // of base in the heap
   int device;
   MemoryKind kind;
+  std::uint64_t number;  // that no other block ever has
 };
 
 class Memory {
@@ -64,6 +65,7 @@ class Memory {
     std::size_t bytes;
     int device;
     MemoryKind kind;
+    std::uint64_t number;
   };
   using Blocks = std::map<std::uintptr_t, Block>;
 
@@ -76,6 +78,7 @@ class Memory {
   mutable std::shared_mutex mutex_;
   std::optional<Heap> heap_;  // from its first use on
   Blocks blocks_;
+  std::uint64_t last_number_ = 0;
   std::array<std::vector<std::byte*>, kClasses> free_;
   std::byte* chunk_ = nullptr;  // that new pooled blocks are cut from
   std::size_t chunk_bytes_ = 0;

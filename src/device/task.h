@@ -33,9 +33,15 @@ class Task {
   // stream always completes.
   virtual bool fail(const std::exception& error) noexcept = 0;
 
-  // What rings when poll() may get further. Empty: nothing does, poll again soon. Threads may still
-  // sleep on one when the task is done; see Device::quiesce_doorbells().
-  virtual std::span<Doorbell* const> doorbells() { return {}; }
+  // What tells that poll() may get further, which is asked for before it is polled for the last
+  // time before a sleep. Threads may still sleep on it when the task is done; see
+  // Device::quiesce_doorbells().
+  struct Wakers {
+    std::span<Doorbell* const> bells;
+    std::span<const int> descriptors;  // become readable; until wakers() is called again
+    bool are_all = false;              // nothing else makes poll() get further
+  };
+  virtual Wakers wakers() { return {}; }
 
   // Called instead of delete, so that pools can keep their tasks.
   virtual void recycle() noexcept { delete this; }

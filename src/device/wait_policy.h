@@ -51,7 +51,9 @@ class Backoff {
   }
   bool spreads() const noexcept { return policy_.spreads; }
   // Something moved: start over.
-  void restart() noexcept { rounds_ = sleeps_ = 0; }
+  void restart() noexcept { rounds_ = sleeps_ = false_alarms_ = 0; }
+  // Some descriptors go on telling although nothing moves: then one sleep is without them.
+  bool heeds_descriptors() const noexcept { return false_alarms_ < kMostFalseAlarms; }
   // How long to sleep where nothing rings: the longer nothing came, the longer, up to 1.6 ms, so
   // that waiting for a late peer costs little and short waits stay short.
   std::int64_t blind_sleep_ns() const noexcept {
@@ -59,17 +61,21 @@ class Backoff {
   }
   // Slept: what woke us may need a moment, but a wait that is long already deserves no second
   // full budget.
-  void after_sleep() noexcept {
+  void after_sleep(bool descriptor_told) noexcept {
     ++sleeps_;
+    // Unless something moves now.
+    false_alarms_ = descriptor_told ? false_alarms_ + 1 : 0;
     rounds_ = policy_.pauses + policy_.yields - std::min(policy_.yields, kYieldsAfterSleep);
   }
 
  private:
   static constexpr int kYieldsAfterSleep = 2;
+  static constexpr int kMostFalseAlarms = 4;
   static constexpr std::int64_t kFirstBlindSleep_ns = 50'000;
   WaitPolicy policy_;
   int rounds_ = 0;
   int sleeps_ = 0;
+  int false_alarms_ = 0;
 };
 
 }  // namespace catenary

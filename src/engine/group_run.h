@@ -49,8 +49,8 @@ class RunOwner {
   // perhaps no message has come or gone.
   enum class Polled { kNone, kStill, kMoved };
   virtual Polled poll_transports() = 0;
-  // What rings when a peer did something; empty: nobody rings.
-  virtual std::span<Doorbell* const> doorbells() = 0;
+  // What tells when a peer did something.
+  virtual Task::Wakers wakers() = 0;
   // A collective is about to begin, its turn having come.
   virtual void begins(const Descriptor& descriptor) noexcept = 0;
   // A run was polled, and got on or not.
@@ -99,7 +99,7 @@ class GroupRun final : public Task {
   Progress poll() override;
   void check() override;
   bool fail(const std::exception& error) noexcept override;
-  std::span<Doorbell* const> doorbells() override { return owner_->doorbells(); }
+  Wakers wakers() override { return owner_->wakers(); }
   void recycle() noexcept override;
 
   // How often it was polled, in this life and earlier ones.

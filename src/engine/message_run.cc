@@ -26,11 +26,17 @@ bool MessageRun::send_slice(std::size_t bytes) {
   const std::byte* const data = spec_.input + moved_;
   std::optional<Loan> loan;
   if (bytes >= spec_.least_loan) loan = spec_.send->try_lend({data, bytes});
+  const bool in_place =
+      bytes >= spec_.least_loan && !loan && spec_.send->sends_in_place({data, bytes});
   const std::size_t payload = loan ? sizeof *loan : bytes;
   const std::size_t skip = opened_ ? 0 : opening_bytes(payload);
   const ByteSpan slot = spec_.send->try_acquire(skip + payload);
   if (slot.empty()) return false;
   if (!opened_) std::memcpy(slot.data(), &spec_.descriptor, sizeof spec_.descriptor);
+  if (in_place) {
+    spec_.send->commit_in_place(skip, {data, bytes});
+    return true;
+  }
   if (!loan && bytes >= kLeastFromMemory && spec_.send->spares_copy()) {
     spec_.send->commit_from(skip, {data, bytes});
     return true;

@@ -136,7 +136,7 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
   }
   const std::optional<Lent> lent = sends ? try_lend(step, slice) : std::nullopt;
   if (sends) {
-    passed_on = acquire(step, opens_send, lent ? sizeof(Loan) : slice.bytes);
+    passed_on = acquire(step, opens_send, lent ? lent->message_bytes() : slice.bytes);
     if (passed_on == nullptr) return false;
   }
   const bool is_input = step.src.buffer == Buffer::kInput;
@@ -222,7 +222,7 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, Slice slice, bool first
   const bool sends = step.send != nullptr && (slice.bytes > 0 || opens_send);
   const std::optional<Lent> lent = sends ? try_lend(step, slice) : std::nullopt;
   std::byte* passed_on =
-      sends ? acquire(step, opens_send, lent ? sizeof(Loan) : slice.bytes) : nullptr;
+      sends ? acquire(step, opens_send, lent ? lent->message_bytes() : slice.bytes) : nullptr;
   if (sends && passed_on == nullptr) return false;
   std::byte* kept = target(step.dst, slice);
   const bool from_memory = kept != nullptr && sends && !lent && may_send_from_memory(step, slice);
@@ -254,19 +254,22 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, Slice slice, bool first
   return true;
 }
 
-// Lends what a step sends, if it may and the peer can borrow it. Where input cannot be lent,
-// because nobody else can map it, the copy of it that is kept may be.
+// Lends what a step sends, if it may and the peer can borrow it, or has it sent from where it lies.
+// Where that cannot be done with input, because nobody else can map it or it is not registered, it
+// may be with the copy of it that is kept.
 std::optional<ScheduleRun::Lent> ScheduleRun::try_lend(const PlannedStep& step, Slice slice) {
   const Chunk& chunk = step.lending.chunk;
   if (slice.bytes < spec_.least_loan || !chunk) return std::nullopt;
   if (spec_.in_place && !step.lending.in_place) return std::nullopt;
-  const auto loan_of = [&](const Chunk& lent) {
-    return step.send->try_lend({source(lent, slice), slice.bytes});
+  const auto lent_of = [&](const Chunk& lent, bool is_copy) -> std::optional<Lent> {
+    const ByteView memory(source(lent, slice), slice.bytes);
+    const std::optional<Loan> loan = step.send->try_lend(memory);
+    if (!loan && !step.send->sends_in_place(memory)) return std::nullopt;
+    return Lent{memory, loan, is_copy};
   };
-  if (const std::optional<Loan> loan = loan_of(chunk)) return Lent{*loan, chunk != step.src};
+  if (const std::optional<Lent> lent = lent_of(chunk, chunk != step.src)) return lent;
   if (chunk != step.src || step.dst.buffer != Buffer::kOutput) return std::nullopt;
-  if (const std::optional<Loan> loan = loan_of(step.dst)) return Lent{*loan, true};
-  return std::nullopt;
+  return lent_of(step.dst, true);
 }
 
 bool ScheduleRun::may_send_from_memory(const PlannedStep& step, Slice slice) {
@@ -280,8 +283,12 @@ void ScheduleRun::send(const PlannedStep& step, bool opening, const std::optiona
     step.send->commit_from(opening ? opening_bytes(bytes) : 0, {memory, bytes});
     return;
   }
-  if (lent) std::memcpy(slot, &lent->loan, sizeof lent->loan);
-  const std::size_t sent = lent ? sizeof lent->loan : bytes;
+  if (lent && !lent->loan) {
+    step.send->commit_in_place(opening ? opening_bytes(bytes) : 0, lent->memory);
+    return;
+  }
+  if (lent) std::memcpy(slot, &*lent->loan, sizeof *lent->loan);
+  const std::size_t sent = lent ? lent->message_bytes() : bytes;
   step.send->commit((opening ? opening_bytes(sent) : 0) + sent);
 }
 

@@ -100,10 +100,13 @@ class ScheduleRun {
   bool do_short_slice(const PlannedStep& step, Slice slice, bool first);
   bool do_fold_slice(const PlannedStep& step, Slice slice, bool first);
 
-  // What is lent instead of a message; of what is kept as well it may be the copy.
+  // What is not copied into a slot, because it stays as it is: lent, or else sent from where it
+  // lies. Of what is kept as well it may be the copy.
   struct Lent {
-    Loan loan;
+    ByteView memory;
+    std::optional<Loan> loan;
     bool is_copy;
+    std::size_t message_bytes() const { return loan ? sizeof *loan : memory.size(); }
   };
   std::optional<Lent> try_lend(const PlannedStep& step, Slice slice);
   static bool may_send_from_memory(const PlannedStep& step, Slice slice);

@@ -18,6 +18,11 @@ class FaultyPort final : public PutPort, private PortListener {
   std::unique_ptr<PutMemory> register_memory(ByteSpan memory) override {
     return inside_->register_memory(memory);
   }
+  std::unique_ptr<PutMemory> register_source(ByteView memory) override {
+    return inside_->register_source(memory);
+  }
+  bool registers_sources() const override { return inside_->registers_sources(); }
+  bool gathers() const override { return inside_->gathers(); }
 
   bool try_put(const Put& put) override {
     if (refuses()) return false;

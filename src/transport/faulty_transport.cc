@@ -70,6 +70,12 @@ class FaultySendLink final : public SendLink {
     acquired_ = false;
     misfortune_.count_message();
   }
+  void commit_in_place(std::size_t skip, ByteView data) override {
+    inside_->commit_in_place(skip, data);
+    acquired_ = false;
+    misfortune_.count_message();
+  }
+  bool sends_in_place(ByteView data) override { return inside_->sends_in_place(data); }
   bool spares_copy() const noexcept override { return inside_->spares_copy(); }
   bool try_flush() override { return !misfortune_.delays() && inside_->try_flush(); }
   std::optional<Loan> try_lend(ByteView memory) override { return inside_->try_lend(memory); }

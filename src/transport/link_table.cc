@@ -171,6 +171,13 @@ void LinkTable::choose(const std::vector<AddressBook>& proven) {
   }
 }
 
+bool LinkTable::joins_others_with_bells() const {
+  for (int peer = 0; peer < nranks_; ++peer) {
+    if (peer != rank_ && transport_of(peer).doorbell() != nullptr) return true;
+  }
+  return false;
+}
+
 SendLink& LinkTable::send_link(int peer, Channel channel) {
   auto& link = send_links_[index(peer, channel)];
   if (!link) link = transport_of(peer).connect({peer, channel});

@@ -38,6 +38,8 @@ class LinkTable {
   Transport& transport_of(int peer) const { return *transports_[by_peer_[index(peer)]]; }
   // The transports that some peer uses: those that need polling, and whose bells may ring.
   const std::vector<Transport*>& in_use() const { return in_use_; }
+  // Whether anybody but ourselves rings a bell of one of them.
+  bool joins_others_with_bells() const;
   // How many ranks, this one included, share this machine with us.
   int local_ranks() const { return local_ranks_; }
 

@@ -47,20 +47,13 @@ class PutHub::HubSendLink final : public SendLink {
     throw_if_failed();
     const std::uint64_t slot = state_.committed % hub_.context_.slots;
     const bool is_free = state_.committed - state_.credited < hub_.context_.slots;
-    if (!is_free || state_.flying[slot]) return {};
+    if (!is_free || state_.slots[slot].is_flying) return {};
     return {state_.staging.data() + slot * hub_.stride_ + kDataOffset, bytes};
   }
 
   void commit(std::size_t bytes) override {
-    CATENARY_ASSERT(bytes != 0 && bytes <= hub_.context_.slot_bytes);
     const std::lock_guard lock(hub_.mutex_);
-    const auto count = static_cast<std::uint32_t>(bytes);
-    const MessageHeader header = {state_.committed, count, ~count};
-    const std::uint64_t slot = state_.committed % hub_.context_.slots;
-    std::memcpy(state_.staging.data() + slot * hub_.stride_ + kHeaderOffset, &header,
-                sizeof header);
-    ++state_.committed;
-    if (!hub_.push_messages(state_)) hub_.must_push_ = true;
+    publish(bytes);
   }
 
   // What the port is done with needs us no more, until this rank leaves (try_drain).
@@ -70,7 +63,40 @@ class PutHub::HubSendLink final : public SendLink {
     return state_.put == state_.committed && state_.flights == 0;
   }
 
+  bool sends_in_place(ByteView memory) override {
+    const std::lock_guard lock(hub_.mutex_);
+    if (!hub_.port_->gathers()) return false;
+    return !hub_.port_->registers_sources() || hub_.registrations_.find(memory) != nullptr;
+  }
+  void commit_in_place(std::size_t skip, ByteView memory) override {
+    const std::lock_guard lock(hub_.mutex_);
+    PutFlight& flight = state_.slots[state_.committed % hub_.context_.slots];
+    flight.in_place = memory;
+    if (hub_.port_->registers_sources()) {
+      flight.memory = hub_.registrations_.find(memory);
+      CATENARY_ASSERT(flight.memory != nullptr);
+    }
+    publish(skip + memory.size());
+  }
+  void withdraw() noexcept override {
+    const std::lock_guard lock(hub_.mutex_);
+    const bool is_in_place = std::ranges::any_of(
+        state_.slots, [](const PutFlight& flight) { return !flight.in_place.empty(); });
+    if (is_in_place) hub_.give_up();
+  }
+
  private:
+  void publish(std::size_t bytes) {
+    CATENARY_ASSERT(bytes != 0 && bytes <= hub_.context_.slot_bytes);
+    const auto count = static_cast<std::uint32_t>(bytes);
+    const MessageHeader header = {state_.committed, count, ~count};
+    const std::uint64_t slot = state_.committed % hub_.context_.slots;
+    std::memcpy(state_.staging.data() + slot * hub_.stride_ + kHeaderOffset, &header,
+                sizeof header);
+    ++state_.committed;
+    if (!hub_.push_messages(state_)) hub_.must_push_ = true;
+  }
+
   void throw_if_failed() const {
     if (!state_.failure.empty()) throw_lost(hub_.context_.rank, state_.spec.peer, state_.failure);
   }
@@ -112,7 +138,8 @@ PutHub::PutHub(std::unique_ptr<PutPort> port, const TransportContext& context)
     : context_(context),
       stride_(kDataOffset + context.slot_bytes),
       port_(std::move(port)),
-      words_(Mapping::anonymous(kWordsBytes)) {
+      words_(Mapping::anonymous(kWordsBytes)),
+      registrations_(*port_, context.find_block) {
   if (static_cast<std::uint32_t>(context.nranks) > kMostLinks / kChannelCount) {
     throw_error(ErrorCode::kInvalidUsage, "%d ranks are more than a link number can tell",
                 context.nranks);
@@ -137,7 +164,7 @@ std::unique_ptr<SendLink> PutHub::connect(const LinkSpec& spec) {
   made.spec = spec;
   made.staging = Mapping::anonymous(context_.slots * stride_);
   made.memory = port_->register_memory({made.staging.data(), made.staging.bytes()});
-  made.flying.resize(context_.slots);
+  made.slots.resize(context_.slots);
   made.failure = failure_;
   Outgoing& outgoing = outgoing_.emplace(link_number(spec), std::move(made)).first->second;
   const PutTarget credits = words_memory_->target();
@@ -180,6 +207,12 @@ bool PutHub::poll() {
   return std::exchange(was_told_anything_, false);
 }
 
+// What the port has not taken yet it takes when it likes, and tells nobody.
+int PutHub::wait_descriptor() {
+  const std::lock_guard lock(mutex_);
+  return must_push_ || !failure_.empty() ? -1 : port_->wait_descriptor();
+}
+
 void PutHub::check_sent() {
   const std::lock_guard lock(mutex_);
   for (const auto& [number, outgoing] : outgoing_) {
@@ -207,7 +240,7 @@ void PutHub::put_done(std::uint64_t cookie) {
   if (cookie & kIsCredit) return;
   const auto outgoing = outgoing_.find(static_cast<std::uint32_t>(cookie) >> kSlotBits);
   if (outgoing == outgoing_.end()) return;
-  outgoing->second.flying[cookie & kSlotMask] = false;
+  outgoing->second.slots[cookie & kSlotMask] = {};
   --outgoing->second.flights;
 }
 
@@ -232,6 +265,13 @@ void PutHub::control_failed(int peer, const std::string& why) {
     if (incoming.spec.peer != peer || lacks_nothing) continue;
     if (incoming.failure.empty()) incoming.failure = why;
   }
+}
+
+// Nothing may go out any more of what users may now change or free. Who gives one operation up has
+// lost its communicator.
+void PutHub::give_up() {
+  port_->shut();
+  port_failed("an operation that sent from users' buffers was given up");
 }
 
 void PutHub::port_failed(const std::string& why) {
@@ -358,6 +398,7 @@ void PutHub::push() {
 
 // These return whether the port took all that there was.
 bool PutHub::push_controls() {
+  if (!failure_.empty()) controls_.clear();
   // Several may go round: a peer whose connection is being made must not hold up the others.
   for (std::size_t left = controls_.size(); left > 0; --left) {
     const auto next = controls_.front();
@@ -376,8 +417,10 @@ bool PutHub::push_messages(Outgoing& outgoing) {
     std::memcpy(&header, begin, sizeof header);
     Put put;
     put.peer = outgoing.spec.peer;
-    put.source = outgoing.memory.get();
-    put.bytes = {begin, sizeof header + header.bytes};
+    PutFlight& flight = outgoing.slots[slot];
+    put.head = {outgoing.memory.get(),
+                {begin, sizeof header + header.bytes - flight.in_place.size()}};
+    put.tail = {flight.memory.get(), flight.in_place};
     put.target = {outgoing.ring->address + slot * stride_ + kHeaderOffset, outgoing.ring->key};
     // The peer knows the link by who sends on it.
     const auto self = static_cast<std::uint32_t>(context_.rank);
@@ -385,7 +428,7 @@ bool PutHub::push_messages(Outgoing& outgoing) {
     put.told = message_word(link_number(self, channel), slot);
     put.cookie = message_word(link_number(outgoing.spec), slot);
     if (!port_->try_put(put)) return false;
-    outgoing.flying[slot] = true;
+    flight.is_flying = true;
     ++outgoing.flights;
     ++outgoing.put;
   }
@@ -399,8 +442,7 @@ bool PutHub::push_credit(Incoming& incoming) {
   const auto slots = static_cast<std::uint32_t>(incoming.released - incoming.credited);
   Put put;
   put.peer = incoming.spec.peer;
-  put.source = words_memory_.get();
-  put.bytes = {words_.data(), kCreditBytes};
+  put.head = {words_memory_.get(), {words_.data(), kCreditBytes}};
   put.target = incoming.credits_go;
   const auto self = static_cast<std::uint32_t>(context_.rank);
   put.told =

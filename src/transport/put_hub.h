@@ -13,6 +13,9 @@
 // stages until its receiver's ring is known, and a receiver makes the ring when the sender asks for
 // it, whether or not anybody listens yet.
 //
+// A message that is committed in place is one put of two pieces: its header, and the first bytes,
+// from the staging slot, the rest from the user's memory.
+//
 // Threads: poll() and try_drain() by one thread at a time, all the rest by any. Nothing waits.
 // Owner: the hub owns all memory; links are destroyed before it. Failure: a link throws kRemote
 // once its connection has failed and, at the receiver, once what came before has been read.
@@ -31,6 +34,7 @@
 #include "src/transport/put_control.h"
 #include "src/transport/put_port.h"
 #include "src/transport/put_state.h"
+#include "src/transport/registration_cache.h"
 #include "src/transport/transport.h"
 
 namespace catenary {
@@ -47,6 +51,8 @@ class PutHub final : private PortListener {
   bool has_come(const LinkSpec& spec);
   // Whether anything was told since the last time.
   bool poll();
+  // As Transport's.
+  int wait_descriptor();
   // Throws kRemote if a message was lost, or can never be put.
   void check_sent();
   // Tells the peers that this rank goes, from the first call on. True once they have all that was
@@ -83,6 +89,7 @@ class PutHub final : private PortListener {
   void move();
   void enlist(bool comes);
   void poll_others();
+  void give_up();
   void push();
   bool push_controls();
   bool push_messages(Outgoing& outgoing);
@@ -95,6 +102,7 @@ class PutHub final : private PortListener {
   std::unique_ptr<PutPort> port_;
   Mapping words_;  // what credits come from, and go to
   std::unique_ptr<PutMemory> words_memory_;
+  RegistrationCache registrations_;             // of users' memory
   std::map<std::uint32_t, Outgoing> outgoing_;  // by peer and channel
   std::map<std::uint32_t, Incoming> incoming_;
   std::deque<std::pair<int, ControlMessage>> controls_;  // not yet taken by the port

@@ -39,10 +39,16 @@ class PutMemory {
   virtual PutTarget target() const = 0;
 };
 
+// Some of our bytes.
+struct PutPiece {
+  const PutMemory* memory = nullptr;  // that holds them; null: none, where registers_sources() not
+  ByteView bytes;
+};
+
 struct Put {
   int peer = 0;
-  const PutMemory* source = nullptr;
-  ByteView bytes;  // within the source; not empty
+  PutPiece head;  // not empty
+  PutPiece tail;  // comes behind it at the target. Empty, unless the port gathers()
   PutTarget target;
   std::uint32_t told = 0;    // to the peer, once all the bytes are there
   std::uint64_t cookie = 0;  // for the listener here
@@ -70,11 +76,17 @@ class PutPort {
   virtual ~PutPort() = default;
 
   virtual std::unique_ptr<PutMemory> register_memory(ByteSpan memory) = 0;
+  // Of memory that puts only come from: peers cannot write to it.
+  virtual std::unique_ptr<PutMemory> register_source(ByteView memory) = 0;
+  virtual bool registers_sources() const = 0;
+  virtual bool gathers() const = 0;
   virtual bool try_put(const Put& put) = 0;
   // The bytes are copied.
   virtual bool try_send(int peer, const ControlMessage& message) = 0;
   // Moves what can move and tells what happened.
   virtual void progress(PortListener& listener) = 0;
+  // As Transport's: becomes readable when progress() may move or tell something after this.
+  virtual int wait_descriptor() { return -1; }
   // Whether all that was put and sent is done, or has failed.
   virtual bool is_quiet() const = 0;
   // Nothing comes in and nothing goes out any more. Before registered memory is destroyed.

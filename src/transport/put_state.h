@@ -23,12 +23,20 @@ inline std::uint32_t link_number(const LinkSpec& spec) {
                      static_cast<std::uint32_t>(spec.channel));
 }
 
+// One message on its way.
+struct PutFlight {
+  bool is_flying = false;  // put, and not done
+  // Of its bytes, the last ones, which are put from where they lie; until that is done.
+  ByteView in_place = {};
+  std::shared_ptr<const PutMemory> memory = nullptr;  // that holds those, if it must be registered
+};
+
 struct PutOutgoing {
   LinkSpec spec;
   Mapping staging;
   std::unique_ptr<PutMemory> memory;
   std::optional<PutTarget> ring;
-  std::vector<bool> flying;  // by slot: put, and not done
+  std::vector<PutFlight> slots;
   std::uint32_t flights = 0;
   // Messages, counted from the first.
   std::uint64_t committed = 0;

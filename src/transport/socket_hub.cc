@@ -2,10 +2,12 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include "src/base/error.h"
 #include "src/base/log.h"
@@ -147,6 +149,24 @@ bool SocketHub::poll() {
   // Who is not awaited can stand in the queue of the kernel.
   if (awaited_ > 0 || !guests_.empty()) serve_guests();
   return moved;
+}
+
+int SocketHub::wait_descriptor() {
+  const std::lock_guard lock(mutex_);
+  if (awaited_ > 0 || !guests_.empty()) return -1;
+  if (!epoll_) epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_) return -1;
+  for (auto& [index, outgoing] : outgoing_) {
+    if (outgoing.is_dialing || !outgoing.sender->watch_with(epoll_.get())) return -1;
+  }
+  for (auto& [index, incoming] : incoming_) {
+    if (incoming.receiver && !incoming.receiver->watch_with(epoll_.get())) return -1;
+  }
+  // What was told until now is old: who asks looks once more.
+  epoll_event old[64];
+  while (::epoll_wait(epoll_.get(), old, std::size(old), 0) == std::size(old)) {
+  }
+  return epoll_.get();
 }
 
 void SocketHub::check_sent() {

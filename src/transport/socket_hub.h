@@ -58,6 +58,9 @@ class SocketHub {
   bool has_come(const LinkSpec& spec);
   // Whether bytes were sent since the last time.
   bool poll();
+  // Becomes readable when a connection has news after this. -1: while some are being made, or there
+  // is none to be had.
+  int wait_descriptor();
   // Throws kRemote if a connection has failed that was still to carry something.
   void check_sent();
 
@@ -108,6 +111,7 @@ class SocketHub {
   std::vector<Guest> guests_;      // oldest first
   std::vector<pollfd> guest_fds_;  // the listener's, and theirs; empty but in serve_guests()
   std::size_t awaited_ = 0;        // receivers without a connection
+  UniqueFd epoll_;                 // from the first sleep on
 };
 
 }  // namespace catenary

@@ -1,5 +1,6 @@
 #include "src/transport/socket_link.h"
 
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -23,6 +24,14 @@ constexpr std::size_t kDataOffset = 64;
 // the next frame, whose end would not fit into its own. Shorter ones share packets.
 Packet packet_of(std::size_t frame_bytes) {
   return frame_bytes > kPacketMessageBytes * 3 / 4 ? Packet::kEnds : Packet::kGoesOn;
+}
+
+// Of what changes from now on, not of what has not been used yet: a receiver may leave bytes where
+// they are.
+bool watch_changes(int epoll, int socket, std::uint32_t events) {
+  epoll_event wanted = {};
+  wanted.events = events | EPOLLET;
+  return ::epoll_ctl(epoll, EPOLL_CTL_ADD, socket, &wanted) == 0;
 }
 
 }  // namespace
@@ -107,6 +116,13 @@ void SocketSender::check_sent() {
   if (committed_ != sent_) throw_if_failed();
 }
 
+bool SocketSender::watch_with(int epoll) {
+  const std::lock_guard lock(mutex_);
+  if (!socket_) return false;
+  is_watched_ = is_watched_ || watch_changes(epoll, socket_.get(), EPOLLOUT);
+  return is_watched_;
+}
+
 void SocketSender::throw_if_failed() const {
   if (failure_.empty()) return;
   throw_lost(ends_.rank, ends_.peer, failure_);
@@ -169,6 +185,13 @@ void SocketReceiver::connected(UniqueFd socket) {
 bool SocketReceiver::is_connected() {
   const std::lock_guard lock(mutex_);
   return static_cast<bool>(socket_);
+}
+
+bool SocketReceiver::watch_with(int epoll) {
+  const std::lock_guard lock(mutex_);
+  if (!socket_) return false;
+  is_watched_ = is_watched_ || watch_changes(epoll, socket_.get(), EPOLLIN);
+  return is_watched_;
 }
 
 // One system call: the rest of a message's data, and what comes behind it as far as there is room

@@ -55,6 +55,8 @@ class SocketSender {
   bool pump();
   // Throws kRemote if the connection has failed before all that was committed was sent.
   void check_sent();
+  // Has `epoll` tell when the socket takes more again. False while there is no socket.
+  bool watch_with(int epoll);
 
  private:
   std::byte* frame(std::uint64_t message) const;
@@ -75,6 +77,7 @@ class SocketSender {
   std::uint64_t committed_ = 0;  // messages
   std::size_t sent_bytes_ = 0;   // of the frame that is on its way
   bool has_moved_ = false;       // since the last pump()
+  bool is_watched_ = false;      // by an epoll
 };
 
 class SocketReceiver {
@@ -86,6 +89,8 @@ class SocketReceiver {
 
   void connected(UniqueFd socket);
   bool is_connected();
+  // Has `epoll` tell when there is more to read. False while there is no socket.
+  bool watch_with(int epoll);
 
  private:
   // Short messages come in one read with their headers, many at a time.
@@ -103,7 +108,8 @@ class SocketReceiver {
   const Mapping memory_;
   std::vector<std::uint32_t> lengths_;  // of the message in each slot
   std::mutex mutex_;
-  UniqueFd socket_;  // guarded by mutex_
+  UniqueFd socket_;          // guarded by mutex_
+  bool is_watched_ = false;  // by an epoll; guarded by mutex_
   // The link's thread only.
   std::string failure_;
   std::uint64_t received_ = 0;  // messages

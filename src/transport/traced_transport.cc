@@ -45,6 +45,11 @@ class TracedTransport::CountingSendLink final : public SendLink {
     inside_->commit_from(skip, data);
     counters_.count_message(skip + data.size());
   }
+  void commit_in_place(std::size_t skip, ByteView data) override {
+    inside_->commit_in_place(skip, data);
+    counters_.count_message(skip + data.size());
+  }
+  bool sends_in_place(ByteView data) override { return inside_->sends_in_place(data); }
   bool try_flush() override { return inside_->try_flush(); }
   bool spares_copy() const noexcept override { return inside_->spares_copy(); }
   std::optional<Loan> try_lend(ByteView memory) override { return inside_->try_lend(memory); }

@@ -43,6 +43,7 @@ class TracedTransport final : public Transport {
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override;
   bool has_come(const LinkSpec& spec) override { return inside_->has_come(spec); }
   Doorbell* doorbell() override { return inside_->doorbell(); }
+  int wait_descriptor() override { return inside_->wait_descriptor(); }
   bool poll() override { return inside_->poll(); }
   void check_sent() override { inside_->check_sent(); }
   bool try_drain() override { return inside_->try_drain(); }

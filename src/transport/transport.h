@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -47,6 +48,10 @@ class SendLink {
     commit(skip + data.size());
   }
   virtual bool spares_copy() const noexcept { return false; }
+  // The same of memory that stays as it is until try_flush() or withdraw(): it is sent from where
+  // it lies, without any copy. Where sends_in_place(memory).
+  virtual void commit_in_place(std::size_t skip, ByteView memory) { commit_from(skip, memory); }
+  virtual bool sends_in_place(ByteView) { return false; }
   // A short message will follow soon: a hint, from any thread.
   virtual void prepare() const noexcept {}
   // Whether all that was committed will arrive without us: it lies in the peer's memory, or the
@@ -58,8 +63,8 @@ class SendLink {
   // the Loan, committed in place of the bytes, which must stay as they are until try_flush() says
   // that nothing is lent any more.
   virtual std::optional<Loan> try_lend(ByteView) { return std::nullopt; }
-  // What was lent may change from now on, although the peer may still be reading: an operation is
-  // given up.
+  // What was lent, or committed in place, may change from now on, although the peer may still be
+  // reading or bytes still be on their way: an operation is given up.
   virtual void withdraw() noexcept {}
 };
 
@@ -92,6 +97,15 @@ struct LinkSpec {
   Channel channel;
 };
 
+// A block of memory that keeps its place and its pages until its owner frees it. Its number never
+// comes again.
+struct UserBlock {
+  ByteView memory;
+  std::uint64_t number = 0;
+};
+// The block of this process that an address lies in, if it lies in one. Any thread, at any time.
+using BlockFinder = std::function<std::optional<UserBlock>(const std::byte*)>;
+
 // What a transport gets to know of the communicator it serves.
 struct TransportContext {
   int rank = 0;
@@ -103,6 +117,7 @@ struct TransportContext {
   std::uint32_t slots = 16;        // at least 2
   const Config* config = nullptr;
   SharedHeap heap = {};  // of this process
+  BlockFinder find_block = {};
 };
 
 class Transport {
@@ -141,6 +156,10 @@ class Transport {
   // The bell that peers ring when they commit to us or release our slots. Null: nobody rings, and
   // links must be polled.
   virtual Doorbell* doorbell() = 0;
+  // Without a doorbell: becomes readable when poll() may move something, or a link may. To be asked
+  // for before the last look, since it tells of what comes after that, and before each sleep. -1:
+  // nothing tells just now.
+  virtual int wait_descriptor() { return -1; }
   // Moves bytes that need moving (sockets, completion queues). Never waits. Any one thread at a
   // time. Whether any have moved since the last time, by this or by what links did: then it is
   // worth looking again at once, although no message may have come or gone.

@@ -35,7 +35,7 @@ class Owner final : public RunOwner {
  public:
   void check_peers(const GroupRun& /*run*/) override {}
   Polled poll_transports() override { return Polled::kNone; }
-  std::span<Doorbell* const> doorbells() override { return {}; }
+  Task::Wakers wakers() override { return {}; }
   void begins(const Descriptor& /*descriptor*/) noexcept override {}
   bool run_failed(const std::exception& /*error*/) noexcept override { return true; }
   void run_over(GroupRun& /*run*/) noexcept override {}

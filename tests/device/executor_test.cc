@@ -1,7 +1,9 @@
 #include "src/device/executor.h"
 
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -204,6 +206,96 @@ TEST(Executor, sleeps_until_the_doorbell_of_a_task_rings) {
   EXPECT_LT(process_cpu_us() - before_us, 20'000);
   EXPECT_LT(woken_ns - rung_ns, 20'000'000);  // less than the longest sleep
   ringer.join();
+  device.quiesce_doorbells();
+}
+
+// A task that nothing tells of but a descriptor.
+class DescriptorTask {
+ public:
+  DescriptorTask() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  ~DescriptorTask() { ::close(descriptor_); }
+  TaskPtr make() {
+    auto task = std::make_unique<TestTask>([this] {
+      ++polls;
+      return open ? Task::Progress::kDone : Task::Progress::kNone;
+    });
+    task->descriptors = {descriptor_};
+    return TaskPtr(task.release());
+  }
+  void tell() { ::eventfd_write(descriptor_, 1); }
+  std::atomic<bool> open{false};
+  std::atomic<int> polls{0};
+
+ private:
+  const int descriptor_;
+};
+
+TEST(Executor, sleeps_until_a_descriptor_of_a_task_tells) {
+  Device& device = fresh_device();
+  DescriptorTask task;
+  device.default_stream().enqueue(task.make());
+  std::atomic<std::int64_t> told_ns{0};
+  std::atomic<int> polls_asleep{0};
+  std::thread teller([&] {
+    std::this_thread::sleep_for(30ms);  // long enough to fall asleep
+    const int before = task.polls;
+    std::this_thread::sleep_for(120ms);
+    polls_asleep = task.polls - before;
+    told_ns = now_ns();
+    task.open = true;
+    task.tell();
+  });
+  device.default_stream().synchronize();
+  EXPECT_LT(now_ns() - told_ns, 20'000'000);  // less than the longest sleep
+  teller.join();
+  // Some three for each of the longest sleeps; without the descriptor 75 at least.
+  EXPECT_LT(polls_asleep, 30);
+  device.quiesce_doorbells();
+}
+
+// Some descriptors of libfabric are readable whether or not there are news.
+TEST(Executor, does_not_spin_on_a_descriptor_that_tells_all_the_time) {
+  Device& device = fresh_device();
+  DescriptorTask task;
+  task.tell();
+  device.default_stream().enqueue(task.make());
+  std::thread opener([&] {
+    std::this_thread::sleep_for(100ms);
+    task.open = true;
+  });
+  device.default_stream().synchronize();
+  opener.join();
+  EXPECT_LT(task.polls, 10'000);
+  device.quiesce_doorbells();
+}
+
+// By its own bell: of the threads that wait for one device only one waits for descriptors, and what
+// another one submits meanwhile may be all that it waits for.
+TEST(Executor, that_sleeps_on_descriptors_is_woken_by_other_threads) {
+  Device& device = fresh_device();
+  DescriptorTask task;
+  device.default_stream().enqueue(task.make());
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<bool> wanted{false};
+    std::vector<std::int64_t> woken_ns(3);
+    std::vector<std::thread> waiters;
+    for (std::int64_t& woken : woken_ns) {
+      waiters.emplace_back([&] {
+        const auto is_wanted = [&] { return wanted.load(); };
+        device.executor().drive_until(Condition(is_wanted), {});
+        woken = now_ns();
+      });
+    }
+    std::this_thread::sleep_for(6ms);
+    const std::int64_t rung_ns = now_ns();
+    wanted = true;
+    device.doorbell().ring();
+    for (std::thread& waiter : waiters) waiter.join();
+    for (const std::int64_t woken : woken_ns) EXPECT_LT(woken - rung_ns, 30'000'000);
+  }
+  task.open = true;
+  task.tell();
+  device.default_stream().synchronize();
   device.quiesce_doorbells();
 }
 

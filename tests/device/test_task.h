@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "src/device/task.h"
 
@@ -21,13 +22,17 @@ class TestTask final : public Task {
     if (on_fail) on_fail(error.what());
     return ++failures_ >= failures_until_over;
   }
-  std::span<Doorbell* const> doorbells() override {
-    return {&bell_, bell_ != nullptr ? std::size_t{1} : std::size_t{0}};
+  Wakers wakers() override {
+    const bool has_bell = bell_ != nullptr;
+    return {{&bell_, has_bell ? std::size_t{1} : std::size_t{0}},
+            descriptors,
+            has_bell || !descriptors.empty()};
   }
 
   std::function<void()> on_check;
   std::function<void(const std::string&)> on_fail;
   int failures_until_over = 1;
+  std::vector<int> descriptors;
 
  private:
   int failures_ = 0;

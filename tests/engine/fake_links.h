@@ -61,7 +61,7 @@ struct FakeOwner final : RunOwner {
   bool may_go_on_in_trouble() override { return true; }
   void check_peers(const GroupRun&) override {}
   Polled poll_transports() override { return polled; }
-  std::span<Doorbell* const> doorbells() override { return {}; }
+  Task::Wakers wakers() override { return {}; }
   void begins(const Descriptor&) noexcept override {}
   bool run_failed(const std::exception&) noexcept override { return true; }
   void run_over(GroupRun&) noexcept override {}

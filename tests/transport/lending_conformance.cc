@@ -1,5 +1,6 @@
-// The part of the conformance suite that is about lending: transports that share memory can, and no
-// others.
+// The part of the conformance suite that is about memory that stays as it is: transports that share
+// memory lend it, and no others; some of those send it from where it lies.
+#include <algorithm>
 #include <cstring>
 
 #include "src/base/error.h"
@@ -54,6 +55,42 @@ TEST_P(Conformance, what_is_lent_is_read_where_it_lies) {
       from->release();
       self.wait_until([&] { return to->try_flush(); });
     }
+  });
+}
+
+TEST_P(Conformance, what_stays_is_sent_from_where_it_lies) {
+  const std::size_t most = GetParam().slot_bytes;
+  constexpr std::size_t kRounds = 6;
+  run_ranks(GetParam(), 2, [&](Rank& self) {
+    const auto bytes_of = [&](std::uint64_t message) { return most - message * 131 % (most / 2); };
+    if (self.rank == 0) {
+      const auto link = self.connect(1);
+      std::vector<Bytes> memory(GetParam().slots, Bytes(most));
+      for (std::uint64_t message = 0; message < kRounds * memory.size(); ++message) {
+        Bytes& whole = memory[message % memory.size()];
+        const std::size_t bytes = bytes_of(message);
+        const std::size_t skip = std::min<std::size_t>(message % 3 * 24, bytes - 1);
+        ByteSpan slot;
+        self.wait_until([&] { return !(slot = link->try_acquire(bytes)).empty(); });
+        fill(ByteSpan(whole).first(bytes), message);
+        std::copy_n(whole.begin(), skip, slot.begin());
+        const ByteView rest = ByteView(whole).subspan(skip, bytes - skip);
+        if (link->sends_in_place(rest)) {
+          link->commit_in_place(skip, rest);
+        } else {
+          link->commit_from(skip, rest);
+        }
+        if ((message + 1) % memory.size() != 0) continue;
+        self.wait_until([&] { return link->try_flush(); });
+        for (Bytes& one : memory) std::ranges::fill(one, std::byte{0xee});
+      }
+    } else {
+      const auto link = self.listen(0);
+      for (std::uint64_t message = 0; message < kRounds * GetParam().slots; ++message) {
+        self.receive(*link, bytes_of(message), message);
+      }
+    }
+    self.barrier();
   });
 }
 

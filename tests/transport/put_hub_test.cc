@@ -28,6 +28,7 @@ struct Way {
   std::unique_ptr<RecvLink> recv;
   std::uint64_t sent = 0;
   std::uint64_t received = 0;
+  Bytes block = {};  // what it sends in place from, while it does
   bool is_lost = false;
   bool is_over() const { return is_lost || received == kMessages; }
 };
@@ -40,6 +41,7 @@ class World {
     context_.slot_bytes = 64 * (1 + random_() % 4);
     context_.nranks = 2 + static_cast<int>(random_() % 2);
     context_.key = random_test_key();
+    context_.find_block = [this](const std::byte* at) { return find_block(at); };
     for (context_.rank = 0; context_.rank < context_.nranks; ++context_.rank) {
       const PortFaults faults = {random_(), 100, static_cast<std::uint32_t>(random_() % 20),
                                  static_cast<std::uint32_t>(random_() % 900),
@@ -95,12 +97,40 @@ class World {
 
   void send(Way& way) {
     if (!way.send) way.send = hub(way.from).connect({way.to, way.channel});
+    if (!way.block.empty() && way.send->try_flush()) free_block(way);
     if (way.sent == kMessages) return;
     const ByteSpan span = way.send->try_acquire(bytes_of(way.sent));
     if (span.empty()) return;
-    fill(span, way.sent);
-    way.send->commit(span.size());
+    if (random_() % 2 == 0 && way.block.empty()) {
+      send_in_place(way, span);
+    } else {
+      fill(span, way.sent);
+      way.send->commit(span.size());
+    }
     ++way.sent;
+  }
+
+  // From a block of its own, that lies where others did.
+  void send_in_place(Way& way, ByteSpan span) {
+    way.block.resize(256);
+    blocks_[way.block.data()] = ++last_block_;
+    const ByteSpan message = ByteSpan(way.block).first(span.size());
+    fill(message, way.sent);
+    const std::size_t skip = random_() % span.size();
+    std::copy_n(message.begin(), skip, span.begin());
+    require(way.send->sends_in_place(message.subspan(skip)), "the block is not registered");
+    require(!way.send->sends_in_place(span), "a slot passes for a user's memory");
+    way.send->commit_in_place(skip, message.subspan(skip));
+  }
+  void free_block(Way& way) {
+    std::ranges::fill(way.block, std::byte{0xee});
+    blocks_.erase(way.block.data());
+    way.block.clear();
+  }
+  std::optional<UserBlock> find_block(const std::byte* at) const {
+    auto found = blocks_.upper_bound(at);
+    if (found == blocks_.begin() || at >= (--found)->first + 256) return std::nullopt;
+    return UserBlock{{found->first, 256}, found->second};
   }
 
   void receive(Way& way) {
@@ -130,6 +160,8 @@ class World {
   TransportContext context_;
   std::vector<std::unique_ptr<PutHub>> hubs_;
   std::vector<Way> ways_;
+  std::map<const std::byte*, std::uint64_t> blocks_;  // and their numbers
+  std::uint64_t last_block_ = 0;
   std::string failure_;
 };
 
@@ -221,6 +253,42 @@ TEST(PutHub, tells_who_waits_of_messages_that_are_lost_and_of_nothing_else) {
   EXPECT_EQ(ranks_that_tell(1), std::vector<bool>({false, false})) << "only credits were lost";
 }
 
+// A user who gives an operation up may free its buffers at once.
+TEST(PutHub, puts_nothing_any_more_of_what_was_withdrawn) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    PutNetwork network(seed);
+    TransportContext context;
+    context.nranks = 2;
+    context.slots = 4;
+    context.slot_bytes = 256;
+    context.key = random_test_key();
+    auto buffer = std::make_unique<Bytes>(200);
+    bool is_freed = false;
+    context.find_block = [&](const std::byte*) {
+      return is_freed ? std::optional<UserBlock>() : UserBlock{*buffer, 1};
+    };
+    PutHub sender(network.add_port(), context);
+    context.rank = 1;
+    PutHub receiver(network.add_port(), context);
+    const auto send = sender.connect({1, Channel::kCollective});
+    const auto recv = receiver.listen({0, Channel::kCollective});
+    for (unsigned turn = 0; turn < seed % 10; ++turn) sender.poll(), receiver.poll();
+    for (int message = 0; message < 3; ++message) {
+      ASSERT_FALSE(send->try_acquire(200).empty());
+      ASSERT_TRUE(send->sends_in_place(*buffer));
+      send->commit_in_place(0, *buffer);
+    }
+    for (unsigned turn = 0; turn < seed % 7; ++turn) sender.poll(), receiver.poll();
+    if (send->try_flush()) continue;
+    send->withdraw();
+    is_freed = true;
+    buffer.reset();
+    for (unsigned turn = 0; turn < 50; ++turn) sender.poll(), receiver.poll();
+    EXPECT_TRUE(sender.try_drain());
+    EXPECT_THROW(send->try_acquire(1), Error);
+  }
+}
+
 // A port that cannot be used any more, and says so by what it throws.
 class BrokenPort final : public PutPort {
  public:
@@ -228,6 +296,11 @@ class BrokenPort final : public PutPort {
   std::unique_ptr<PutMemory> register_memory(ByteSpan memory) override {
     return port_->register_memory(memory);
   }
+  std::unique_ptr<PutMemory> register_source(ByteView memory) override {
+    return port_->register_source(memory);
+  }
+  bool registers_sources() const override { return port_->registers_sources(); }
+  bool gathers() const override { return port_->gathers(); }
   bool try_put(const Put& put) override { return port_->try_put(put); }
   bool try_send(int peer, const ControlMessage& message) override {
     return port_->try_send(peer, message);

@@ -6,10 +6,16 @@ namespace catenary::test {
 
 class PutNetwork::Memory final : public PutMemory {
  public:
-  Memory(PutNetwork& network, ByteSpan memory) : network_(network), key_(network.next_key_++) {
+  Memory(PutNetwork& network, ByteView memory) : network_(network), key_(network.next_key_++) {
+    network_.registered_.emplace(this, memory);
+  }
+  Memory(PutNetwork& network, ByteSpan memory) : Memory(network, ByteView(memory)) {
     network_.memory_.emplace(key_, memory);
   }
-  ~Memory() override { network_.memory_.erase(key_); }
+  ~Memory() override {
+    network_.memory_.erase(key_);
+    network_.registered_.erase(this);
+  }
   PutTarget target() const override { return {0, key_}; }
 
  private:
@@ -24,6 +30,11 @@ class PutNetwork::Port final : public PutPort {
   std::unique_ptr<PutMemory> register_memory(ByteSpan memory) override {
     return std::make_unique<Memory>(network_, memory);
   }
+  std::unique_ptr<PutMemory> register_source(ByteView memory) override {
+    return std::make_unique<Memory>(network_, memory);
+  }
+  bool registers_sources() const override { return true; }
+  bool gathers() const override { return true; }
   bool try_put(const Put& put) override { return network_.put(rank_, put); }
   bool try_send(int peer, const ControlMessage& message) override {
     network_.inbox(peer).messages.push_back(message);
@@ -57,8 +68,15 @@ std::unique_ptr<PutPort> PutNetwork::add_port() {
 }
 
 bool PutNetwork::put(int from, const Put& put) {
-  Flight flight{from, put, {put.bytes.begin(), put.bytes.end()}, {}, {}};
-  for (std::size_t at = 0; at < put.bytes.size(); at += kPieceBytes) flight.pieces.push_back(at);
+  Flight flight;
+  flight.from = from;
+  flight.put = put;
+  for (const PutPiece& piece : {put.head, put.tail}) {
+    flight.source.insert(flight.source.end(), piece.bytes.begin(), piece.bytes.end());
+  }
+  check_source(flight);
+  for (std::size_t at = 0; at < flight.source.size(); at += kPieceBytes)
+    flight.pieces.push_back(at);
   std::ranges::shuffle(flight.pieces, random_);
   flight.again.assign(
       flight.pieces.begin(),
@@ -83,12 +101,26 @@ void PutNetwork::turn() {
       inbox(flight.put.peer).told.push_back(flight.put.told);
       continue;
     }
-    if (!std::ranges::equal(flight.source, flight.put.bytes)) {
-      throw std::runtime_error("what was put changed before that was done");
-    }
+    check_source(flight);
     inbox(flight.from).done.push_back(flight.put.cookie);
     --inbox(flight.from).flying;
     flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(which));
+  }
+}
+
+void PutNetwork::check_source(const Flight& flight) const {
+  std::size_t at = 0;
+  for (const PutPiece& piece : {flight.put.head, flight.put.tail}) {
+    if (piece.bytes.empty()) continue;
+    const auto memory = registered_.find(piece.memory);
+    const bool is_registered =
+        memory != registered_.end() && piece.bytes.data() >= memory->second.data() &&
+        piece.bytes.data() + piece.bytes.size() <= memory->second.data() + memory->second.size();
+    if (!is_registered) throw std::runtime_error("what is put is not registered any more");
+    if (!std::ranges::equal(piece.bytes, ByteView(flight.source).subspan(at, piece.bytes.size()))) {
+      throw std::runtime_error("what was put changed before that was done");
+    }
+    at += piece.bytes.size();
   }
 }
 
@@ -96,11 +128,12 @@ void PutNetwork::write(const Flight& flight, std::size_t begin) {
   if (!inbox(flight.put.peer).is_open) return;
   const auto memory = memory_.find(flight.put.target.key);
   const std::size_t to = flight.put.target.address + begin;
-  const std::size_t bytes = std::min(kPieceBytes, flight.put.bytes.size() - begin);
+  const std::size_t bytes = std::min(kPieceBytes, flight.source.size() - begin);
   if (memory == memory_.end() || to + bytes > memory->second.size()) {
     throw std::runtime_error("a put beyond the memory that was given");
   }
-  std::ranges::copy(flight.put.bytes.subspan(begin, bytes), memory->second.subspan(to).begin());
+  std::ranges::copy(ByteView(flight.source).subspan(begin, bytes),
+                    memory->second.subspan(to).begin());
 }
 
 }  // namespace catenary::test

@@ -1,6 +1,6 @@
 // A network of ports within one thread, that moves bytes as EFA may: a put goes in pieces, in any
-// order, and is told once all are there; some are written again until it is done. What it does
-// follows from a seed.
+// order, and is told once all are there; some are written again until it is done. All that is put
+// must be registered, and stay so. What it does follows from a seed.
 #pragma once
 
 #include <map>
@@ -27,7 +27,7 @@ class PutNetwork {
   struct Flight {
     int from = 0;
     Put put;
-    Bytes source;                     // as it must stay
+    Bytes source;                     // as it must stay: both pieces
     std::vector<std::size_t> pieces;  // their beginnings; not yet written
     std::vector<std::size_t> again;   // to be written once more
     bool is_told = false;
@@ -43,13 +43,15 @@ class PutNetwork {
   class Memory;
 
   bool put(int from, const Put& put);
+  void check_source(const Flight& flight) const;
   void write(const Flight& flight, std::size_t begin);
   Inbox& inbox(int rank) { return inboxes_[static_cast<std::size_t>(rank)]; }
 
   std::mt19937 random_;
   std::vector<Inbox> inboxes_;
   std::vector<Flight> flights_;
-  std::map<std::uint64_t, ByteSpan> memory_;  // by key
+  std::map<std::uint64_t, ByteSpan> memory_;         // that was given away, by key
+  std::map<const PutMemory*, ByteView> registered_;  // all of it
   std::uint64_t next_key_ = 1;
 };
 

@@ -28,9 +28,13 @@ class OfiPort final : public PutPort {
   void meet(const std::vector<Bytes>& names);
 
   std::unique_ptr<PutMemory> register_memory(ByteSpan memory) override;
+  std::unique_ptr<PutMemory> register_source(ByteView memory) override;
+  bool registers_sources() const override;
+  bool gathers() const override { return info_->tx_attr->iov_limit >= 2; }
   bool try_put(const Put& put) override;
   bool try_send(int peer, const ControlMessage& message) override;
   void progress(PortListener& listener) override;
+  int wait_descriptor() override;
   bool is_quiet() const override { return free_.size() == operations_.size(); }
   void shut() noexcept override;
 
@@ -46,6 +50,7 @@ class OfiPort final : public PutPort {
   };
 
   void open(const Provider& provider, std::size_t events);
+  void open_queue(const Provider& provider, std::size_t events);
   // One that the provider does not take yet is posted later.
   void post_receive(Operation& receive);
   void post_what_waits();
@@ -70,6 +75,7 @@ class OfiPort final : public PutPort {
   Owned<fid_domain> domain_;
   Owned<fid_av> addresses_;
   Owned<fid_cq> queue_;
+  int queue_descriptor_ = -1;  // below 0 where the provider has none
   std::unique_ptr<PutMemory> control_memory_;
   Owned<fid_ep> endpoint_;
 

@@ -51,6 +51,7 @@ class OfiTransport final : public Transport {
   }
   bool has_come(const LinkSpec& spec) override { return hub_->has_come(spec); }
   Doorbell* doorbell() override { return nullptr; }
+  int wait_descriptor() override { return hub_ ? hub_->wait_descriptor() : -1; }
   bool poll() override { return hub_ && hub_->poll(); }
   void check_sent() override {
     if (hub_) hub_->check_sent();

@@ -36,6 +36,7 @@ class TcpTransport final : public Transport {
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override { return hub_->listen(spec); }
   bool has_come(const LinkSpec& spec) override { return hub_->has_come(spec); }
   Doorbell* doorbell() override { return nullptr; }
+  int wait_descriptor() override { return hub_ ? hub_->wait_descriptor() : -1; }
   bool poll() override { return hub_ && hub_->poll(); }
   void check_sent() override {
     if (hub_) hub_->check_sent();
