@@ -22,7 +22,7 @@ class FaultyPort final : public PutPort, private PortListener {
     return inside_->register_source(memory);
   }
   bool registers_sources() const override { return inside_->registers_sources(); }
-  bool gathers() const override { return inside_->gathers(); }
+  bool gathers() const override { return faults_.seed % 2 == 0 && inside_->gathers(); }
 
   bool try_put(const Put& put) override {
     if (refuses()) return false;

@@ -7,35 +7,9 @@
 #include "src/base/error.h"
 #include "src/base/fence.h"
 #include "src/base/log.h"
+#include "src/transport/put_words.h"
 
 namespace catenary {
-namespace {
-
-struct MessageHeader {
-  std::uint64_t number;
-  std::uint32_t bytes;
-  std::uint32_t check;  // ~bytes
-};
-constexpr std::size_t kDataOffset = 64;  // so that data is aligned, and the header before it
-constexpr std::size_t kHeaderOffset = kDataOffset - sizeof(MessageHeader);
-
-// What a put tells: whether it is a credit, which link, and the slot or how many slots.
-constexpr std::uint32_t kIsCredit = 1u << 31;
-constexpr int kSlotBits = 11;
-constexpr std::uint32_t kSlotMask = (1u << kSlotBits) - 1;
-constexpr std::uint32_t kMostLinks = 1u << 20;
-constexpr std::size_t kWordsBytes = 4096;
-constexpr std::size_t kCreditBytes = 8;
-constexpr std::size_t kCreditsComeTo = 64;  // in words_; they come from 0
-
-std::uint32_t message_word(std::uint32_t link, std::uint32_t slot) {
-  return link << kSlotBits | slot;
-}
-std::uint32_t credit_word(std::uint32_t link, std::uint32_t slots) {
-  return kIsCredit | link << kSlotBits | slots;
-}
-
-}  // namespace
 
 class PutHub::HubSendLink final : public SendLink {
  public:
@@ -47,7 +21,7 @@ class PutHub::HubSendLink final : public SendLink {
     throw_if_failed();
     const std::uint64_t slot = state_.committed % hub_.context_.slots;
     const bool is_free = state_.committed - state_.credited < hub_.context_.slots;
-    if (!is_free || state_.slots[slot].is_flying) return {};
+    if (!is_free || state_.slots[slot].flying > 0) return {};
     return {state_.staging.data() + slot * hub_.stride_ + kDataOffset, bytes};
   }
 
@@ -65,7 +39,6 @@ class PutHub::HubSendLink final : public SendLink {
 
   bool sends_in_place(ByteView memory) override {
     const std::lock_guard lock(hub_.mutex_);
-    if (!hub_.port_->gathers()) return false;
     return !hub_.port_->registers_sources() || hub_.registrations_.find(memory) != nullptr;
   }
   void commit_in_place(std::size_t skip, ByteView memory) override {
@@ -88,9 +61,10 @@ class PutHub::HubSendLink final : public SendLink {
  private:
   void publish(std::size_t bytes) {
     CATENARY_ASSERT(bytes != 0 && bytes <= hub_.context_.slot_bytes);
-    const auto count = static_cast<std::uint32_t>(bytes);
-    const MessageHeader header = {state_.committed, count, ~count};
     const std::uint64_t slot = state_.committed % hub_.context_.slots;
+    const bool body_apart = !state_.slots[slot].in_place.empty() && !hub_.port_->gathers();
+    const auto count = static_cast<std::uint32_t>(bytes) | (body_apart ? kBodyApart : 0);
+    const MessageHeader header = {state_.committed, count, ~count};
     std::memcpy(state_.staging.data() + slot * hub_.stride_ + kHeaderOffset, &header,
                 sizeof header);
     ++state_.committed;
@@ -112,19 +86,20 @@ class PutHub::HubRecvLink final : public RecvLink {
   ByteView try_peek() override {
     const std::lock_guard lock(hub_.mutex_);
     const std::uint64_t slot = state_.released % hub_.context_.slots;
-    if (state_.memory == nullptr || !state_.here[slot]) {
+    if (state_.memory == nullptr || !state_.arrivals[slot].is_here) {
       if (!state_.failure.empty()) throw_lost(hub_.context_.rank, state_.spec.peer, state_.failure);
       return {};
     }
     const std::byte* const begin = state_.ring.data() + slot * hub_.stride_;
     std::uint32_t bytes = 0;  // was checked when it came
     std::memcpy(&bytes, begin + kHeaderOffset + offsetof(MessageHeader, bytes), sizeof bytes);
-    return {begin + kDataOffset, std::min<std::size_t>(bytes, hub_.context_.slot_bytes)};
+    const std::size_t length = bytes & ~kBodyApart;
+    return {begin + kDataOffset, std::min(length, hub_.context_.slot_bytes)};
   }
 
   void release() override {
     const std::lock_guard lock(hub_.mutex_);
-    state_.here[state_.released % hub_.context_.slots] = false;
+    state_.arrivals[state_.released % hub_.context_.slots] = {};
     ++state_.released;
     if (!hub_.push_credit(state_)) hub_.must_push_ = true;
   }
@@ -240,13 +215,14 @@ void PutHub::put_done(std::uint64_t cookie) {
   if (cookie & kIsCredit) return;
   const auto outgoing = outgoing_.find(static_cast<std::uint32_t>(cookie) >> kSlotBits);
   if (outgoing == outgoing_.end()) return;
-  outgoing->second.slots[cookie & kSlotMask] = {};
   --outgoing->second.flights;
+  PutFlight& flight = outgoing->second.slots[cookie & kSlotMask];
+  if (--flight.flying == 0 && flight.head_is_put) flight = {};
 }
 
 void PutHub::put_failed(std::uint64_t cookie, const std::string& why) {
   const auto word = static_cast<std::uint32_t>(cookie);
-  const std::uint32_t link = (word & ~kIsCredit) >> kSlotBits;
+  const std::uint32_t link = link_of(word);
   if ((word & kIsCredit) == 0) {
     put_done(cookie);
     if (const auto sent = outgoing_.find(link); sent != outgoing_.end())
@@ -271,7 +247,7 @@ void PutHub::control_failed(int peer, const std::string& why) {
 // lost its communicator.
 void PutHub::give_up() {
   port_->shut();
-  port_failed("an operation that sent from users' buffers was given up");
+  port_failed("given up here");  // short, so that it needs no memory
 }
 
 void PutHub::port_failed(const std::string& why) {
@@ -284,7 +260,7 @@ void PutHub::was_told(std::uint32_t told) {
   was_told_anything_ = true;
   // What was put is read after what was told of it.
   acquire_fence();
-  const std::uint32_t link = (told & ~kIsCredit) >> kSlotBits;
+  const std::uint32_t link = link_of(told);
   if (told & kIsCredit) {
     const auto outgoing = outgoing_.find(link);
     if (outgoing != outgoing_.end()) take_credit(outgoing->second, told & kSlotMask);
@@ -292,7 +268,12 @@ void PutHub::was_told(std::uint32_t told) {
   }
   const auto incoming = incoming_.find(link);
   const bool is_ours = incoming != incoming_.end() && incoming->second.memory != nullptr;
-  if (is_ours) take_message(incoming->second, told & kSlotMask);
+  if (!is_ours) return;
+  if (told & kIsBody) {
+    take_body(incoming->second, told & kSlotMask);
+  } else {
+    take_message(incoming->second, told & kSlotMask);
+  }
 }
 
 void PutHub::take_message(Incoming& incoming, std::uint32_t slot) {
@@ -301,18 +282,38 @@ void PutHub::take_message(Incoming& incoming, std::uint32_t slot) {
   if (slot < slots) {
     std::memcpy(&header, incoming.ring.data() + slot * stride_ + kHeaderOffset, sizeof header);
   }
-  const bool is_sound = slot < slots && !incoming.here[slot] && header.number % slots == slot &&
-                        header.number - incoming.released < slots && header.bytes != 0 &&
-                        header.bytes <= context_.slot_bytes && header.check == ~header.bytes;
+  const std::uint32_t bytes = header.bytes & ~kBodyApart;
+  const bool is_sound = slot < slots && !incoming.arrivals[slot].is_here &&
+                        !incoming.arrivals[slot].has_head && header.number % slots == slot &&
+                        header.number - incoming.released < slots && bytes != 0 &&
+                        bytes <= context_.slot_bytes && header.check == ~header.bytes;
   if (!is_sound) {
     incoming.failure = format(
         "it put message %llu of %u bytes into slot %u, with %llu messages read and %u slots of %zu "
         "bytes; its process is faulty",
-        static_cast<unsigned long long>(header.number), header.bytes, slot,
+        static_cast<unsigned long long>(header.number), bytes, slot,
         static_cast<unsigned long long>(incoming.released), slots, context_.slot_bytes);
     return;
   }
-  incoming.here[slot] = true;
+  incoming.arrivals[slot].has_head = true;
+  const bool lacks_body = (header.bytes & kBodyApart) != 0 && !incoming.arrivals[slot].has_body;
+  if (!lacks_body) has_come_whole(incoming, slot);
+}
+
+void PutHub::take_body(Incoming& incoming, std::uint32_t slot) {
+  const bool is_sound = slot < context_.slots && !incoming.arrivals[slot].is_here &&
+                        !incoming.arrivals[slot].has_body;
+  if (!is_sound) {
+    incoming.failure =
+        format("it put a body into slot %u out of turn; its process is faulty", slot);
+    return;
+  }
+  incoming.arrivals[slot].has_body = true;
+  if (incoming.arrivals[slot].has_head) has_come_whole(incoming, slot);
+}
+
+void PutHub::has_come_whole(Incoming& incoming, std::uint32_t slot) {
+  incoming.arrivals[slot].is_here = true;
   ++incoming.came;
   answer_leave(incoming);
   if (!push_credit(incoming)) must_push_ = true;
@@ -354,7 +355,7 @@ void PutHub::take_open(const ControlWords& words) {
     return;
   }
   incoming.ring = Mapping::anonymous(context_.slots * stride_);
-  incoming.here.resize(context_.slots);
+  incoming.arrivals.resize(context_.slots);
   incoming.credits_go = {words.first, words.second};
   incoming.memory = port_->register_memory({incoming.ring.data(), incoming.ring.bytes()});
   const PutTarget target = incoming.memory->target();
@@ -388,69 +389,6 @@ void PutHub::say(ControlKind kind, const LinkSpec& spec, std::uint64_t first,
   words.second = second;
   controls_.emplace_back(spec.peer, seal_control(context_.key, words));
   if (!push_controls()) must_push_ = true;
-}
-
-void PutHub::push() {
-  must_push_ = !push_controls();
-  for (auto& [number, outgoing] : outgoing_) must_push_ |= !push_messages(outgoing);
-  for (auto& [number, incoming] : incoming_) must_push_ |= !push_credit(incoming);
-}
-
-// These return whether the port took all that there was.
-bool PutHub::push_controls() {
-  if (!failure_.empty()) controls_.clear();
-  // Several may go round: a peer whose connection is being made must not hold up the others.
-  for (std::size_t left = controls_.size(); left > 0; --left) {
-    const auto next = controls_.front();
-    controls_.pop_front();
-    if (!port_->try_send(next.first, next.second)) controls_.push_back(next);
-  }
-  return controls_.empty();
-}
-
-bool PutHub::push_messages(Outgoing& outgoing) {
-  if (!outgoing.ring || !outgoing.failure.empty()) return true;
-  while (outgoing.put != outgoing.committed) {
-    const auto slot = static_cast<std::uint32_t>(outgoing.put % context_.slots);
-    const std::byte* const begin = outgoing.staging.data() + slot * stride_ + kHeaderOffset;
-    MessageHeader header;
-    std::memcpy(&header, begin, sizeof header);
-    Put put;
-    put.peer = outgoing.spec.peer;
-    PutFlight& flight = outgoing.slots[slot];
-    put.head = {outgoing.memory.get(),
-                {begin, sizeof header + header.bytes - flight.in_place.size()}};
-    put.tail = {flight.memory.get(), flight.in_place};
-    put.target = {outgoing.ring->address + slot * stride_ + kHeaderOffset, outgoing.ring->key};
-    // The peer knows the link by who sends on it.
-    const auto self = static_cast<std::uint32_t>(context_.rank);
-    const auto channel = static_cast<std::uint32_t>(outgoing.spec.channel);
-    put.told = message_word(link_number(self, channel), slot);
-    put.cookie = message_word(link_number(outgoing.spec), slot);
-    if (!port_->try_put(put)) return false;
-    flight.is_flying = true;
-    ++outgoing.flights;
-    ++outgoing.put;
-  }
-  return true;
-}
-
-bool PutHub::push_credit(Incoming& incoming) {
-  if (is_leaving_ || incoming.memory == nullptr || !incoming.owes_credit(context_.slots)) {
-    return true;
-  }
-  const auto slots = static_cast<std::uint32_t>(incoming.released - incoming.credited);
-  Put put;
-  put.peer = incoming.spec.peer;
-  put.head = {words_memory_.get(), {words_.data(), kCreditBytes}};
-  put.target = incoming.credits_go;
-  const auto self = static_cast<std::uint32_t>(context_.rank);
-  put.told =
-      credit_word(link_number(self, static_cast<std::uint32_t>(incoming.spec.channel)), slots);
-  put.cookie = credit_word(link_number(incoming.spec), slots);
-  if (!port_->try_put(put)) return false;
-  incoming.credited = incoming.released;
-  return true;
 }
 
 }  // namespace catenary

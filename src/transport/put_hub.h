@@ -13,8 +13,9 @@
 // stages until its receiver's ring is known, and a receiver makes the ring when the sender asks for
 // it, whether or not anybody listens yet.
 //
-// A message that is committed in place is one put of two pieces: its header, and the first bytes,
-// from the staging slot, the rest from the user's memory.
+// A message that is committed in place consists of a head, its header and the first bytes, from the
+// staging slot, and a body from the user's memory: one put of two pieces, or where a port does that
+// badly, two puts, of which either may arrive first.
 //
 // Threads: poll() and try_drain() by one thread at a time, all the rest by any. Nothing waits.
 // Owner: the hub owns all memory; links are destroyed before it. Failure: a link throws kRemote
@@ -76,6 +77,8 @@ class PutHub final : private PortListener {
 
   Incoming& incoming_of(std::uint32_t link);
   void take_message(Incoming& incoming, std::uint32_t slot);
+  void take_body(Incoming& incoming, std::uint32_t slot);
+  void has_come_whole(Incoming& incoming, std::uint32_t slot);
   void take_credit(Outgoing& outgoing, std::uint32_t slots);
   void take_open(const ControlWords& words);
   void take_ring(const ControlWords& words);
@@ -93,6 +96,7 @@ class PutHub final : private PortListener {
   void push();
   bool push_controls();
   bool push_messages(Outgoing& outgoing);
+  bool push_message(Outgoing& outgoing, std::uint32_t slot);
   bool push_credit(Incoming& incoming);
 
   const TransportContext context_;

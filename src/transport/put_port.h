@@ -48,7 +48,7 @@ struct PutPiece {
 struct Put {
   int peer = 0;
   PutPiece head;  // not empty
-  PutPiece tail;  // comes behind it at the target. Empty, unless the port gathers()
+  PutPiece tail;  // comes behind it at the target; may be empty, and is, unless the port gathers()
   PutTarget target;
   std::uint32_t told = 0;    // to the peer, once all the bytes are there
   std::uint64_t cookie = 0;  // for the listener here
@@ -79,6 +79,7 @@ class PutPort {
   // Of memory that puts only come from: peers cannot write to it.
   virtual std::unique_ptr<PutMemory> register_source(ByteView memory) = 0;
   virtual bool registers_sources() const = 0;
+  // Whether a put of two pieces costs no more than one of as many bytes.
   virtual bool gathers() const = 0;
   virtual bool try_put(const Put& put) = 0;
   // The bytes are copied.

@@ -25,7 +25,9 @@ inline std::uint32_t link_number(const LinkSpec& spec) {
 
 // One message on its way.
 struct PutFlight {
-  bool is_flying = false;  // put, and not done
+  int flying = 0;  // puts of it that are not done
+  bool body_is_put = false;
+  bool head_is_put = false;
   // Of its bytes, the last ones, which are put from where they lie; until that is done.
   ByteView in_place = {};
   std::shared_ptr<const PutMemory> memory = nullptr;  // that holds those, if it must be registered
@@ -37,7 +39,7 @@ struct PutOutgoing {
   std::unique_ptr<PutMemory> memory;
   std::optional<PutTarget> ring;
   std::vector<PutFlight> slots;
-  std::uint32_t flights = 0;
+  std::uint32_t flights = 0;  // puts
   // Messages, counted from the first.
   std::uint64_t committed = 0;
   std::uint64_t put = 0;
@@ -47,13 +49,20 @@ struct PutOutgoing {
   std::string failure;
 };
 
+// What of a message has come.
+struct PutArrival {
+  bool is_here = false;  // all of it, and it is not released
+  bool has_head = false;
+  bool has_body = false;
+};
+
 struct PutIncoming {
   LinkSpec spec;
   bool is_listened = false;
   Mapping ring;
   std::unique_ptr<PutMemory> memory;  // null until the sender asked
   PutTarget credits_go;
-  std::vector<bool> here;  // by slot: arrived, and not released
+  std::vector<PutArrival> arrivals;  // by slot
   // Messages, counted from the first.
   std::uint64_t came = 0;
   std::uint64_t released = 0;

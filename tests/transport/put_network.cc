@@ -34,7 +34,7 @@ class PutNetwork::Port final : public PutPort {
     return std::make_unique<Memory>(network_, memory);
   }
   bool registers_sources() const override { return true; }
-  bool gathers() const override { return true; }
+  bool gathers() const override { return network_.gathers_; }
   bool try_put(const Put& put) override { return network_.put(rank_, put); }
   bool try_send(int peer, const ControlMessage& message) override {
     network_.inbox(peer).messages.push_back(message);
@@ -75,6 +75,7 @@ bool PutNetwork::put(int from, const Put& put) {
     flight.source.insert(flight.source.end(), piece.bytes.begin(), piece.bytes.end());
   }
   check_source(flight);
+  if (!gathers_ && !put.tail.bytes.empty()) throw std::runtime_error("a put of two pieces");
   for (std::size_t at = 0; at < flight.source.size(); at += kPieceBytes)
     flight.pieces.push_back(at);
   std::ranges::shuffle(flight.pieces, random_);

@@ -15,7 +15,7 @@ namespace catenary::test {
 
 class PutNetwork {
  public:
-  explicit PutNetwork(unsigned seed) : random_(seed) {}
+  explicit PutNetwork(unsigned seed) : random_(seed), gathers_(seed % 2 == 0) {}
 
   // The port of the next rank. Ports may go before the network, and then get nothing any more.
   std::unique_ptr<PutPort> add_port();
@@ -48,6 +48,7 @@ class PutNetwork {
   Inbox& inbox(int rank) { return inboxes_[static_cast<std::size_t>(rank)]; }
 
   std::mt19937 random_;
+  const bool gathers_;
   std::vector<Inbox> inboxes_;
   std::vector<Flight> flights_;
   std::map<std::uint64_t, ByteSpan> memory_;         // that was given away, by key

@@ -9,7 +9,7 @@ namespace catenary::ofi {
 std::size_t event_room(const TransportContext& context) {
   constexpr std::size_t kMost = 32768;
   const auto links = static_cast<std::size_t>(context.nranks) * kChannelCount;
-  return std::min(kMost, links * 2 * context.slots);
+  return std::min(kMost, links * 3 * context.slots);
 }
 
 std::unique_ptr<PutHub> attach_hub(const TransportContext& context, std::unique_ptr<OfiPort> port,

@@ -160,6 +160,13 @@ std::unique_ptr<PutMemory> OfiPort::register_source(ByteView memory) {
   return std::make_unique<Memory>(*this, memory, FI_WRITE);
 }
 
+// What EFA's provider does with two pieces that tell something is no write of the card, but
+// messages and copies (efa_rdm_rma.c).
+bool OfiPort::gathers() const {
+  const std::string_view name = info_->fabric_attr->prov_name;
+  return info_->tx_attr->iov_limit >= 2 && !name.starts_with("efa");
+}
+
 bool OfiPort::registers_sources() const { return has_mode(*info_, FI_MR_LOCAL); }
 
 ByteSpan OfiPort::message_of(const Operation& operation) const {

@@ -30,7 +30,7 @@ class OfiPort final : public PutPort {
   std::unique_ptr<PutMemory> register_memory(ByteSpan memory) override;
   std::unique_ptr<PutMemory> register_source(ByteView memory) override;
   bool registers_sources() const override;
-  bool gathers() const override { return info_->tx_attr->iov_limit >= 2; }
+  bool gathers() const override;
   bool try_put(const Put& put) override;
   bool try_send(int peer, const ControlMessage& message) override;
   void progress(PortListener& listener) override;
