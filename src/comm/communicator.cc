@@ -38,7 +38,7 @@ std::optional<UserBlock> find_user_block(const std::byte* address) {
 }
 
 TransportContext transport_context(const Membership& membership, std::size_t slice_bytes,
-                                   const Config& config) {
+                                   Device& device, const Config& config) {
   TransportContext context;
   context.rank = membership.rank();
   context.nranks = membership.nranks();
@@ -47,6 +47,7 @@ TransportContext transport_context(const Membership& membership, std::size_t sli
   context.slots = static_cast<std::uint32_t>(config.slots);
   context.config = &config;
   context.find_block = find_user_block;
+  context.wake = [&device] { device.doorbell().ring(); };
   if (config.least_loan == 0) return context;
   if (const Heap* heap = Memory::process().heap(); heap != nullptr) {
     context.heap = {heap->base(), heap->bytes(), heap->fd()};
@@ -124,7 +125,7 @@ void Communicator::meet(const UniqueId& id, const TransportFactory& transports) 
       format("[Rank %d] ncclCommInitRankConfig comm %p rank %d nranks %d cudaDev %d - Init START",
              rank_, static_cast<void*>(this), rank_, nranks_, device_.ordinal()));
   auto membership = std::make_unique<Membership>(id, rank_, nranks_, wait, config_);
-  const TransportContext context = transport_context(*membership, slice_bytes_, config_);
+  const TransportContext context = transport_context(*membership, slice_bytes_, device_, config_);
   auto links = std::make_unique<LinkTable>(transports(context), *membership, wait);
   const Cut longest{slice_bytes_, static_cast<std::uint32_t>(config_.slots)};
   const AgreedFacts facts = agree_on_facts(*membership, *links, longest, config_, wait);
@@ -321,7 +322,8 @@ bool Communicator::look_from_outside() {
   if (is_over) return true;
   const auto look = [&] {
     if (loss_) return true;  // links are not touched while it is open who died
-    poll_transports();
+    // What has come may be what somebody sleeps for, who would not be told any more.
+    if (poll_transports() == Polled::kMoved) device_.doorbell().ring();
     std::optional<Error> proof = judge_claims();
     if (!proof) proof = judge_links(nullptr);
     if (proof) fail(*proof, true);

@@ -43,11 +43,16 @@ class PutHub::HubSendLink final : public SendLink {
   }
   void commit_in_place(std::size_t skip, ByteView memory) override {
     const std::lock_guard lock(hub_.mutex_);
-    PutFlight& flight = state_.slots[state_.committed % hub_.context_.slots];
-    flight.in_place = memory;
-    if (hub_.port_->registers_sources()) {
-      flight.memory = hub_.registrations_.find(memory);
-      CATENARY_ASSERT(flight.memory != nullptr);
+    const std::uint64_t slot = state_.committed % hub_.context_.slots;
+    PutFlight& flight = state_.slots[slot];
+    const bool must_be_registered = hub_.port_->registers_sources();
+    if (must_be_registered) flight.memory = hub_.registrations_.find(memory);
+    if (must_be_registered && flight.memory == nullptr) {
+      // Another thread has taken back what it had announced of it.
+      std::byte* const data = state_.staging.data() + slot * hub_.stride_ + kDataOffset;
+      std::memcpy(data + skip, memory.data(), memory.size());
+    } else {
+      flight.in_place = memory;
     }
     publish(skip + memory.size());
   }
@@ -119,6 +124,7 @@ PutHub::PutHub(std::unique_ptr<PutPort> port, const TransportContext& context)
     throw_error(ErrorCode::kInvalidUsage, "%d ranks are more than a link number can tell",
                 context.nranks);
   }
+  CATENARY_ASSERT(context.slots <= kMostSlots);
   words_memory_ = port_->register_memory(ByteSpan(words_.data(), kWordsBytes));
   enlist(true);
 }
@@ -213,7 +219,7 @@ PutHub::Incoming& PutHub::incoming_of(std::uint32_t link) {
 void PutHub::put_done(std::uint64_t cookie) {
   was_told_anything_ = true;
   if (cookie & kIsCredit) return;
-  const auto outgoing = outgoing_.find(static_cast<std::uint32_t>(cookie) >> kSlotBits);
+  const auto outgoing = outgoing_.find(static_cast<std::uint32_t>(cookie) >> kLowBits);
   if (outgoing == outgoing_.end()) return;
   --outgoing->second.flights;
   PutFlight& flight = outgoing->second.slots[cookie & kSlotMask];
@@ -263,30 +269,32 @@ void PutHub::was_told(std::uint32_t told) {
   const std::uint32_t link = link_of(told);
   if (told & kIsCredit) {
     const auto outgoing = outgoing_.find(link);
-    if (outgoing != outgoing_.end()) take_credit(outgoing->second, told & kSlotMask);
+    if (outgoing != outgoing_.end()) take_credit(outgoing->second, told & kCountMask);
     return;
   }
   const auto incoming = incoming_.find(link);
   const bool is_ours = incoming != incoming_.end() && incoming->second.memory != nullptr;
   if (!is_ours) return;
   if (told & kIsBody) {
-    take_body(incoming->second, told & kSlotMask);
+    take_body(incoming->second, told & kSlotMask, (told & kOddRound) != 0);
   } else {
-    take_message(incoming->second, told & kSlotMask);
+    take_head(incoming->second, told & kSlotMask);
   }
 }
 
-void PutHub::take_message(Incoming& incoming, std::uint32_t slot) {
+void PutHub::take_head(Incoming& incoming, std::uint32_t slot) {
   const std::uint32_t slots = context_.slots;
   MessageHeader header = {};
   if (slot < slots) {
     std::memcpy(&header, incoming.ring.data() + slot * stride_ + kHeaderOffset, sizeof header);
   }
   const std::uint32_t bytes = header.bytes & ~kBodyApart;
-  const bool is_sound = slot < slots && !incoming.arrivals[slot].is_here &&
-                        !incoming.arrivals[slot].has_head && header.number % slots == slot &&
-                        header.number - incoming.released < slots && bytes != 0 &&
-                        bytes <= context_.slot_bytes && header.check == ~header.bytes;
+  const bool has_body_apart = (header.bytes & kBodyApart) != 0;
+  const bool is_sound =
+      slot < slots && !incoming.arrivals[slot].is_here && !incoming.arrivals[slot].has_head &&
+      (has_body_apart || !incoming.arrivals[slot].has_body) && header.number % slots == slot &&
+      header.number - incoming.released < slots && bytes != 0 && bytes <= context_.slot_bytes &&
+      header.check == ~header.bytes;
   if (!is_sound) {
     incoming.failure = format(
         "it put message %llu of %u bytes into slot %u, with %llu messages read and %u slots of %zu "
@@ -296,13 +304,15 @@ void PutHub::take_message(Incoming& incoming, std::uint32_t slot) {
     return;
   }
   incoming.arrivals[slot].has_head = true;
-  const bool lacks_body = (header.bytes & kBodyApart) != 0 && !incoming.arrivals[slot].has_body;
-  if (!lacks_body) has_come_whole(incoming, slot);
+  if (!has_body_apart || incoming.arrivals[slot].has_body) has_come_whole(incoming, slot);
 }
 
-void PutHub::take_body(Incoming& incoming, std::uint32_t slot) {
+void PutHub::take_body(Incoming& incoming, std::uint32_t slot, bool is_odd_round) {
+  // Of the message that may be on its way to that slot.
+  const std::uint64_t turns = incoming.released / context_.slots;
+  const std::uint64_t turn = slot < incoming.released % context_.slots ? turns + 1 : turns;
   const bool is_sound = slot < context_.slots && !incoming.arrivals[slot].is_here &&
-                        !incoming.arrivals[slot].has_body;
+                        !incoming.arrivals[slot].has_body && is_odd_round == (turn % 2 != 0);
   if (!is_sound) {
     incoming.failure =
         format("it put a body into slot %u out of turn; its process is faulty", slot);

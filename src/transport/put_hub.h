@@ -76,8 +76,8 @@ class PutHub final : private PortListener {
   void port_failed(const std::string& why) override;
 
   Incoming& incoming_of(std::uint32_t link);
-  void take_message(Incoming& incoming, std::uint32_t slot);
-  void take_body(Incoming& incoming, std::uint32_t slot);
+  void take_head(Incoming& incoming, std::uint32_t slot);
+  void take_body(Incoming& incoming, std::uint32_t slot, bool is_odd_round);
   void has_come_whole(Incoming& incoming, std::uint32_t slot);
   void take_credit(Outgoing& outgoing, std::uint32_t slots);
   void take_open(const ControlWords& words);
@@ -96,7 +96,7 @@ class PutHub final : private PortListener {
   void push();
   bool push_controls();
   bool push_messages(Outgoing& outgoing);
-  bool push_message(Outgoing& outgoing, std::uint32_t slot);
+  bool push_next_message(Outgoing& outgoing);
   bool push_credit(Incoming& incoming);
 
   const TransportContext context_;

@@ -86,6 +86,8 @@ void PutHub::poll_others() {
     const std::lock_guard other(hub->mutex_, std::adopt_lock);
     try {
       if (hub->failure_.empty()) hub->move();
+      // Its own threads are not told any more of what has come to it just now.
+      if (hub->was_told_anything_ || hub->must_push_) hub->context_.wake();
     } catch (const Error& error) {
       hub->port_failed(error.what());  // theirs, and no reason for us not to leave
     }

@@ -27,14 +27,14 @@ bool PutHub::push_controls() {
 bool PutHub::push_messages(Outgoing& outgoing) {
   if (!outgoing.ring || !outgoing.failure.empty()) return true;
   while (outgoing.put != outgoing.committed) {
-    if (!push_message(outgoing, static_cast<std::uint32_t>(outgoing.put % context_.slots)))
-      return false;
+    if (!push_next_message(outgoing)) return false;
     ++outgoing.put;
   }
   return true;
 }
 
-bool PutHub::push_message(Outgoing& outgoing, std::uint32_t slot) {
+bool PutHub::push_next_message(Outgoing& outgoing) {
+  const std::uint64_t slot = outgoing.put % context_.slots;
   const std::size_t at = slot * stride_ + kHeaderOffset;
   const std::byte* const begin = outgoing.staging.data() + at;
   MessageHeader header;
@@ -46,8 +46,9 @@ bool PutHub::push_message(Outgoing& outgoing, std::uint32_t slot) {
   // The peer knows the link by who sends on it.
   const auto self = static_cast<std::uint32_t>(context_.rank);
   const auto channel = static_cast<std::uint32_t>(outgoing.spec.channel);
-  const std::uint32_t told = message_word(link_number(self, channel), slot);
-  const std::uint32_t cookie = message_word(link_number(outgoing.spec), slot);
+  const std::uint32_t told = message_word(link_number(self, channel), outgoing.put, context_.slots);
+  const std::uint32_t cookie =
+      message_word(link_number(outgoing.spec), outgoing.put, context_.slots);
   const auto try_put = [&](std::uint32_t word, std::size_t skip, PutPiece first, PutPiece second) {
     const PutTarget target = {outgoing.ring->address + at + skip, outgoing.ring->key};
     if (!port_->try_put({outgoing.spec.peer, first, second, target, word, cookie})) return false;

@@ -19,24 +19,30 @@ inline constexpr std::size_t kHeaderOffset = kDataOffset - sizeof(MessageHeader)
 // In `bytes`: the body comes by itself.
 inline constexpr std::uint32_t kBodyApart = 1u << 31;
 
-// What a put tells: whether it is a credit, or a body, which link, and the slot or how many slots.
+// What a put tells, from the highest bit on: whether it is a credit, or a body; which link, in 19
+// bits; in 11 bits, of a credit how many slots, of others the slot, and above that whether the
+// message is of an odd round through the slots, since bodies carry no number.
 inline constexpr std::uint32_t kIsCredit = 1u << 31;
 inline constexpr std::uint32_t kIsBody = 1u << 30;
-inline constexpr int kSlotBits = 11;
-inline constexpr std::uint32_t kSlotMask = (1u << kSlotBits) - 1;
 inline constexpr std::uint32_t kMostLinks = 1u << 19;
+inline constexpr int kLowBits = 11;
+inline constexpr std::uint32_t kCountMask = (1u << kLowBits) - 1;
+inline constexpr std::uint32_t kMostSlots = 1u << 10;
+inline constexpr std::uint32_t kOddRound = kMostSlots;
+inline constexpr std::uint32_t kSlotMask = kMostSlots - 1;
 inline constexpr std::size_t kWordsBytes = 4096;
 inline constexpr std::size_t kCreditBytes = 8;
 inline constexpr std::size_t kCreditsComeTo = 64;  // in words_; they come from 0
 
-inline std::uint32_t message_word(std::uint32_t link, std::uint32_t slot) {
-  return link << kSlotBits | slot;
+inline std::uint32_t message_word(std::uint32_t link, std::uint64_t number, std::uint32_t slots) {
+  const auto slot = static_cast<std::uint32_t>(number % slots);
+  return link << kLowBits | (number / slots % 2 != 0 ? kOddRound : 0) | slot;
 }
 inline std::uint32_t link_of(std::uint32_t word) {
-  return (word & ~(kIsCredit | kIsBody)) >> kSlotBits;
+  return (word & ~(kIsCredit | kIsBody)) >> kLowBits;
 }
 inline std::uint32_t credit_word(std::uint32_t link, std::uint32_t slots) {
-  return kIsCredit | link << kSlotBits | slots;
+  return kIsCredit | link << kLowBits | slots;
 }
 
 }  // namespace catenary

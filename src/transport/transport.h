@@ -118,6 +118,8 @@ struct TransportContext {
   const Config* config = nullptr;
   SharedHeap heap = {};  // of this process
   BlockFinder find_block = {};
+  // Wakes who sleeps until something moves, because another thread has moved it. Never empty.
+  std::function<void()> wake = [] {};
 };
 
 class Transport {

@@ -29,7 +29,7 @@ std::function<std::unique_ptr<Transport>(const TransportContext&)> faulty_maker_
         TransportContext ours = context;
         ours.config = config.get();
         PortFaults own = faults;
-        own.seed += static_cast<std::uint64_t>(context.rank) * 1000;
+        own.seed += static_cast<std::uint64_t>(context.rank) * 1001;
         return ofi::make_decorated_transport(ours, [own](std::unique_ptr<PutPort> port) {
           return make_faulty_port(std::move(port), own);
         });

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include "src/base/error.h"
 #include "src/transport/faulty_port.h"
+#include "src/transport/put_words.h"
 #include "tests/transport/attached_ranks.h"
 #include "tests/transport/put_network.h"
 
@@ -251,6 +253,147 @@ TEST(PutHub, tells_who_waits_of_messages_that_are_lost_and_of_nothing_else) {
   EXPECT_EQ(ranks_that_tell(-1), std::vector<bool>({false, false}));
   EXPECT_EQ(ranks_that_tell(0), std::vector<bool>({true, false}));
   EXPECT_EQ(ranks_that_tell(1), std::vector<bool>({false, false})) << "only credits were lost";
+}
+
+// Ranks that leave take what has come for others of their process, who may sleep until they are
+// told.
+TEST(PutHub, that_is_moved_by_another_one_wakes_who_sleeps) {
+  PutNetwork network(1);
+  TransportContext context;
+  context.nranks = 2;
+  context.key = random_test_key();
+  PutHub leaving(network.add_port(), context);
+  context.rank = 1;
+  int wakes = 0;
+  context.wake = [&] { ++wakes; };
+  PutHub sleeping(network.add_port(), context);
+  const auto link = leaving.connect({1, Channel::kCollective});
+  EXPECT_EQ(wakes, 0);
+  leaving.try_drain();
+  EXPECT_EQ(wakes, 1) << "it was asked for its ring";
+}
+
+// A port of which a test can tell a hub anything.
+class TellingPort final : public PutPort {
+ public:
+  struct Memory final : PutMemory {
+    PutTarget target() const override { return {}; }
+  };
+  std::unique_ptr<PutMemory> register_memory(ByteSpan memory) override {
+    last = memory;
+    return std::make_unique<Memory>();
+  }
+  std::unique_ptr<PutMemory> register_source(ByteView) override {
+    return std::make_unique<Memory>();
+  }
+  bool registers_sources() const override { return false; }
+  bool gathers() const override { return false; }
+  bool try_put(const Put&) override { return true; }
+  bool try_send(int, const ControlMessage&) override { return true; }
+  void progress(PortListener& listener) override {
+    for (const ControlMessage& message : messages) listener.control_came(message);
+    for (const std::uint32_t word : words) listener.was_told(word);
+    messages.clear();
+    words.clear();
+  }
+  bool is_quiet() const override { return true; }
+  void shut() noexcept override {}
+
+  ByteSpan last;  // that was registered
+  std::vector<ControlMessage> messages;
+  std::vector<std::uint32_t> words;
+};
+
+// What the hub of rank 0 makes of words about its link from rank 1, whose first message is there
+// with its body apart.
+class Words : public testing::Test {
+ protected:
+  Words() {
+    context.nranks = 2;
+    context.slots = 3;
+    context.slot_bytes = 64;
+    context.key = random_test_key();
+    auto made = std::make_unique<TellingPort>();
+    port = made.get();
+    hub.emplace(std::move(made), context);
+    link = hub->listen({1, Channel::kCollective});
+    ControlWords open;
+    open.kind = ControlKind::kOpen;
+    open.from = 1;
+    open.slots = context.slots;
+    open.slot_bytes = static_cast<std::uint32_t>(context.slot_bytes);
+    port->messages.push_back(seal_control(context.key, open));
+    hub->poll();
+    ring = port->last;
+  }
+  void write_head(std::uint64_t number, std::uint32_t bytes) const {
+    const MessageHeader header = {number, bytes, ~bytes};
+    const std::size_t at = number % context.slots * (kDataOffset + context.slot_bytes);
+    std::memcpy(ring.data() + at + kHeaderOffset, &header, sizeof header);
+  }
+  static constexpr std::uint32_t kLink = kChannelCount;  // from rank 1, for collectives
+  std::uint32_t head(std::uint64_t number) const {
+    return message_word(kLink, number, context.slots);
+  }
+  std::uint32_t body(std::uint64_t number) const { return head(number) | kIsBody; }
+  void tell(std::vector<std::uint32_t> words) {
+    port->words = std::move(words);
+    hub->poll();
+  }
+  bool has_failed() {
+    try {
+      while (!link->try_peek().empty()) link->release();
+      return false;
+    } catch (const Error& error) {
+      return std::string(error.what()).find("its process is faulty") != std::string::npos;
+    }
+  }
+
+  TransportContext context;
+  TellingPort* port = nullptr;
+  std::optional<PutHub> hub;
+  std::unique_ptr<RecvLink> link;
+  ByteSpan ring;
+};
+
+TEST_F(Words, of_head_and_body_make_a_message_in_any_order) {
+  write_head(0, 10 | kBodyApart);
+  write_head(1, 20 | kBodyApart);
+  tell({head(0)});
+  EXPECT_TRUE(link->try_peek().empty());
+  tell({body(1), head(1)});
+  EXPECT_TRUE(link->try_peek().empty());
+  tell({body(0)});
+  EXPECT_EQ(link->try_peek().size(), 10u);
+  link->release();
+  EXPECT_EQ(link->try_peek().size(), 20u);
+  link->release();
+  EXPECT_FALSE(has_failed());
+}
+
+TEST_F(Words, of_a_body_for_another_round_are_refused) {
+  tell({body(context.slots)});
+  EXPECT_TRUE(has_failed());
+}
+
+TEST_F(Words, of_a_body_twice_are_refused) {
+  tell({body(0), body(0)});
+  EXPECT_TRUE(has_failed());
+}
+
+TEST_F(Words, of_a_body_that_comes_again_when_its_message_was_read_are_refused) {
+  write_head(0, 10 | kBodyApart);
+  tell({head(0), body(0)});
+  link->try_peek();
+  link->release();
+  tell({body(0)});
+  EXPECT_TRUE(has_failed());
+}
+
+TEST_F(Words, of_a_body_for_a_message_without_one_are_refused) {
+  write_head(0, 10);
+  tell({body(0), head(0)});
+  EXPECT_TRUE(has_failed());
 }
 
 // A user who gives an operation up may free its buffers at once.

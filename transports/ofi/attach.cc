@@ -7,7 +7,7 @@
 namespace catenary::ofi {
 
 std::size_t event_room(const TransportContext& context) {
-  constexpr std::size_t kMost = 32768;
+  constexpr std::size_t kMost = 49152;
   const auto links = static_cast<std::size_t>(context.nranks) * kChannelCount;
   return std::min(kMost, links * 3 * context.slots);
 }

@@ -34,6 +34,10 @@ bool tells_of_news(const std::string& name) {
   return name != "net" && name != "sockets" && !name.ends_with("ofi_rxd");
 }
 
+bool is_efa(const fi_info& info) {
+  return std::string_view(info.fabric_attr->prov_name).starts_with("efa");
+}
+
 bool has_mode(const fi_info& info, int bit) { return (info.domain_attr->mr_mode & bit) != 0; }
 
 }  // namespace
@@ -162,10 +166,7 @@ std::unique_ptr<PutMemory> OfiPort::register_source(ByteView memory) {
 
 // What EFA's provider does with two pieces that tell something is no write of the card, but
 // messages and copies (efa_rdm_rma.c).
-bool OfiPort::gathers() const {
-  const std::string_view name = info_->fabric_attr->prov_name;
-  return info_->tx_attr->iov_limit >= 2 && !name.starts_with("efa");
-}
+bool OfiPort::gathers() const { return info_->tx_attr->iov_limit >= 2 && !is_efa(*info_); }
 
 bool OfiPort::registers_sources() const { return has_mode(*info_, FI_MR_LOCAL); }
 
@@ -240,7 +241,8 @@ bool OfiPort::try_put(const Put& put) {
   message.rma_iov_count = 1;
   message.context = &operation->context;
   message.data = put.told;
-  const bool is_small = bytes <= info_->tx_attr->inject_size;
+  // Some versions of EFA's provider write in software what is injected.
+  const bool is_small = bytes <= info_->tx_attr->inject_size && !is_efa(*info_);
   const std::uint64_t flags = FI_REMOTE_CQ_DATA | FI_COMPLETION | (is_small ? FI_INJECT : 0);
   return accepted(::fi_writemsg(endpoint_.get(), &message, flags), *operation);
 }

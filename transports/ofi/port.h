@@ -18,7 +18,7 @@ namespace catenary::ofi {
 
 class OfiPort final : public PutPort {
  public:
-  // `events`: how many completions may come before somebody looks.
+  // `events`: for how many completions there is room that nobody has looked at.
   OfiPort(const Provider& provider, std::size_t events);
   ~OfiPort() override;
 
