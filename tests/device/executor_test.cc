@@ -1,11 +1,7 @@
 #include "src/device/executor.h"
 
 #include <gtest/gtest.h>
-#include <sys/eventfd.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -14,37 +10,18 @@
 #include "src/base/clock.h"
 #include "src/device/device.h"
 #include "src/device/event.h"
+#include "tests/device/test_device.h"
 #include "tests/device/test_task.h"
 
 namespace catenary {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::comes_true;
+using testing::fresh_device;
 using testing::task_of;
 using testing::task_until;
 using testing::TestTask;
-
-Device& fresh_device() {
-  static int next = 0;
-  return Device::get(next++);
-}
-
-std::int64_t process_cpu_us() {
-  rusage usage = {};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto us = [](const timeval& time) { return time.tv_sec * 1'000'000LL + time.tv_usec; };
-  return us(usage.ru_utime) + us(usage.ru_stime);
-}
-
-template <typename Condition>
-bool comes_true(Condition condition, std::chrono::milliseconds within = 10s) {
-  const auto until = std::chrono::steady_clock::now() + within;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::sleep_for(100us);
-  }
-  return true;
-}
 
 TEST(Executor, is_driven_by_the_thread_that_waits) {
   Device& device = fresh_device();
@@ -182,143 +159,6 @@ TEST(Executor, polls_soon_again_what_has_no_doorbell) {
   EXPECT_LT(now_ns() - open_ns, 40'000'000);
 }
 
-TEST(Executor, sleeps_until_the_doorbell_of_a_task_rings) {
-  Device& device = fresh_device();
-  DoorbellWords words;
-  Doorbell bell(words, false);
-  std::atomic<bool> open{false};
-  std::atomic<std::int64_t> polls{0};
-  device.default_stream().enqueue(TaskPtr(new TestTask(
-      [&] {
-        ++polls;
-        return open ? Task::Progress::kDone : Task::Progress::kNone;
-      },
-      &bell)));
-  std::atomic<std::int64_t> rung_ns{0};
-  std::thread ringer([&] {
-    std::this_thread::sleep_for(60ms);
-    rung_ns = now_ns();
-    open = true;
-    bell.ring();
-  });
-  const std::int64_t before_us = process_cpu_us();
-  device.default_stream().synchronize();
-  const std::int64_t woken_ns = now_ns();
-  EXPECT_LT(process_cpu_us() - before_us, 20'000);
-  EXPECT_LT(woken_ns - rung_ns, 20'000'000);  // less than the longest sleep
-  ringer.join();
-  device.quiesce_doorbells();
-}
-
-// A task that nothing tells of but a descriptor.
-class DescriptorTask {
- public:
-  DescriptorTask() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-  ~DescriptorTask() { ::close(descriptor_); }
-  TaskPtr make() {
-    auto task = std::make_unique<TestTask>([this] {
-      ++polls;
-      return open ? Task::Progress::kDone : Task::Progress::kNone;
-    });
-    task->descriptors = {descriptor_};
-    return TaskPtr(task.release());
-  }
-  void tell() { ::eventfd_write(descriptor_, 1); }
-  std::atomic<bool> open{false};
-  std::atomic<int> polls{0};
-
- private:
-  const int descriptor_;
-};
-
-// Whether `polls` stands still for so long, in some moment of the next seconds: on a busy machine a
-// thread may take long until it falls asleep.
-bool stands_still(const std::atomic<int>& polls, std::chrono::milliseconds so_long) {
-  return comes_true([&] {
-    const int before = polls;
-    std::this_thread::sleep_for(so_long);
-    return polls == before;
-  });
-}
-
-TEST(Executor, sleeps_until_a_descriptor_of_a_task_tells) {
-  Device& device = fresh_device();
-  std::vector<std::int64_t> delays_ns;
-  for (int round = 0; round < 5; ++round) {
-    DescriptorTask task;
-    device.default_stream().enqueue(task.make());
-    std::atomic<std::int64_t> told_ns{0};
-    std::atomic<bool> slept{false};
-    std::thread teller([&] {
-      // Without the descriptor it would look again after 1.6 ms.
-      slept = stands_still(task.polls, 25ms);
-      // Told at the beginning of the next of the longest sleeps, of 50 ms.
-      comes_true([&, before = task.polls.load()] { return task.polls != before; });
-      std::this_thread::sleep_for(5ms);
-      told_ns = now_ns();
-      task.open = true;
-      task.tell();
-    });
-    device.default_stream().synchronize();
-    delays_ns.push_back(now_ns() - told_ns);
-    teller.join();
-    EXPECT_TRUE(slept);
-    device.quiesce_doorbells();
-  }
-  std::ranges::sort(delays_ns);
-  EXPECT_LT(delays_ns[delays_ns.size() / 2], 20'000'000);
-}
-
-// Some descriptors of libfabric are readable whether or not there are news.
-TEST(Executor, does_not_spin_on_a_descriptor_that_tells_all_the_time) {
-  Device& device = fresh_device();
-  DescriptorTask task;
-  task.tell();
-  device.default_stream().enqueue(task.make());
-  std::thread opener([&] {
-    std::this_thread::sleep_for(100ms);
-    task.open = true;
-  });
-  device.default_stream().synchronize();
-  opener.join();
-  EXPECT_LT(task.polls, 10'000);
-  device.quiesce_doorbells();
-}
-
-// By its own bell: of the threads that wait for one device only one waits for descriptors, and what
-// another one submits meanwhile may be all that it waits for.
-TEST(Executor, that_sleeps_on_descriptors_is_woken_by_other_threads) {
-  Device& device = fresh_device();
-  DescriptorTask task;
-  device.default_stream().enqueue(task.make());
-  std::vector<std::int64_t> delays_ns;
-  for (int round = 0; round < 20; ++round) {
-    std::atomic<bool> wanted{false};
-    std::vector<std::int64_t> woken_ns(3);
-    std::vector<std::thread> waiters;
-    for (std::int64_t& woken : woken_ns) {
-      waiters.emplace_back([&] {
-        const auto is_wanted = [&] { return wanted.load(); };
-        device.executor().drive_until(Condition(is_wanted), {});
-        woken = now_ns();
-      });
-    }
-    std::this_thread::sleep_for(6ms);
-    const std::int64_t rung_ns = now_ns();
-    wanted = true;
-    device.doorbell().ring();
-    for (std::thread& waiter : waiters) waiter.join();
-    for (const std::int64_t woken : woken_ns) delays_ns.push_back(woken - rung_ns);
-  }
-  // A sleep that nothing ends takes 50 ms; a busy machine may delay some of the threads.
-  std::ranges::sort(delays_ns);
-  EXPECT_LT(delays_ns[delays_ns.size() * 3 / 4], 30'000'000);
-  task.open = true;
-  task.tell();
-  device.default_stream().synchronize();
-  device.quiesce_doorbells();
-}
-
 TEST(Executor, goes_on_with_others_while_a_failing_task_finds_out_why) {
   Device& device = fresh_device();
   Stream& failing = device.create_stream(true);
@@ -391,20 +231,6 @@ TEST(Executor, lets_a_waiter_help_devices_that_nobody_waits_for) {
   mine.default_stream().synchronize();
   other.default_stream().synchronize();
   EXPECT_EQ(turn, 200);
-}
-
-TEST(Executor, uses_no_processor_time_while_idle) {
-  Device& device = fresh_device();
-  std::atomic<int> polls{0};
-  device.default_stream().enqueue(TaskPtr(
-      new TestTask([&] { return ++polls < 5 ? Task::Progress::kSome : Task::Progress::kDone; })));
-  ASSERT_TRUE(comes_true([&] { return device.default_stream().idle(); }));
-  device.default_stream().enqueue_host_function([](void*) {}, nullptr);
-  device.synchronize();
-  std::this_thread::sleep_for(100ms);  // the other tests' devices come to rest as well
-  const std::int64_t before_us = process_cpu_us();
-  std::this_thread::sleep_for(300ms);
-  EXPECT_LT(process_cpu_us() - before_us, 2'000);
 }
 
 TEST(Executor, takes_tasks_from_many_threads) {
