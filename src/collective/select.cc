@@ -13,6 +13,8 @@ constexpr int kMostDirectRanks = 64;
 // Times that differ by less are alike, for messages above so many bytes.
 constexpr double kTie = 1.05;
 constexpr std::size_t kLeastTie = 131072;
+// Times that differ by less are the same, to the model.
+constexpr double kDraw = 1.01;
 // Slices shorter than this are not worth their messages on any machine we know: an eighth of a slot
 // as it is by default, or of a packet.
 constexpr std::size_t kLeastSliceBytes = 7 * 1024;
@@ -107,21 +109,22 @@ std::vector<Selection> Selector::candidates(Collective collective, std::size_t b
   if (found.empty()) found = std::move(last_resort);
   std::stable_sort(found.begin(), found.end(),
                    [](const Selection& a, const Selection& b) { return a.time_ns < b.time_ns; });
-  if (bytes > kLeastTie) prefer_direct(found);
+  if (bytes > kLeastTie) prefer(found, "direct", kTie);
+  if (bytes >= kLeastTie && machine_.box == nranks_) prefer(found, "one_shot", kDraw);
   return found;
 }
 
-// Of those that the model cannot tell from the fastest, the direct one goes first: its messages can
-// all be lent where buffers are mapped, in place too, which the model does not know of. Shorter
-// ones are not lent in place.
-void Selector::prefer_direct(std::vector<Selection>& sorted) {
-  const auto first_slower = std::ranges::find_if(sorted, [&](const Selection& selection) {
-    return selection.time_ns > kTie * sorted.front().time_ns;
+// Puts one first if the model hardly tells it from the fastest. It does not know of messages that
+// are lent where buffers are mapped, as all of two algorithms can be: of `direct`, in place, too,
+// if they are long; of `one_shot` it is input alone, which nobody writes between two operations
+// that read it, while results that were lent have to be taken back from the caches of their
+// readers.
+void Selector::prefer(std::vector<Selection>& sorted, std::string_view name, double tie) {
+  const double longest = tie * std::ranges::min_element(sorted, {}, &Selection::time_ns)->time_ns;
+  const auto preferred = std::ranges::find_if(sorted, [&](const Selection& selection) {
+    return selection.algorithm->name == name && selection.time_ns <= longest;
   });
-  const auto direct = std::find_if(sorted.begin(), first_slower, [](const Selection& selection) {
-    return selection.algorithm->name == "direct";
-  });
-  if (direct != first_slower) std::rotate(sorted.begin(), direct, direct + 1);
+  if (preferred != sorted.end()) std::rotate(sorted.begin(), preferred, preferred + 1);
 }
 
 double Selector::estimate_ns(Collective collective, std::size_t bytes) {

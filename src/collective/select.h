@@ -11,6 +11,7 @@
 #include <bit>
 #include <cstddef>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "src/collective/algorithms.h"
@@ -70,7 +71,7 @@ class Selector {
   const Selection& decide(Collective collective, std::size_t size_class);
   [[noreturn]] void refuse(Collective collective) const;
   Cut decide_message_cut(std::size_t size_class) const;
-  static void prefer_direct(std::vector<Selection>& sorted);
+  static void prefer(std::vector<Selection>& sorted, std::string_view name, double tie);
   bool has_room(const Algorithm& algorithm, std::size_t bytes) const;
   enum class Lengths { kAlike, kUneven };  // of chunks
   Cut longest_cut(const Algorithm& algorithm, Lengths lengths, std::size_t bytes) const;
