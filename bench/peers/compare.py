@@ -7,6 +7,7 @@ import argparse
 import datetime
 import os
 import platform
+import random
 import sys
 import time
 
@@ -168,9 +169,9 @@ class Comparison:
             for ranks in self.arguments.ranks:
                 for operation in self.arguments.ops:
                     tell(f"round {number + 1} of {rounds}: {operation}, {ranks} ranks")
-                    # Nobody always comes after the same neighbour's warm caches and clocks.
-                    shift = number % len(self.present)
-                    for implementation in self.present[shift:] + self.present[:shift]:
+                    # Nobody always comes after the same one's warm caches and clocks.
+                    in_turns = random.Random(number).sample(self.present, len(self.present))
+                    for implementation in in_turns:
                         if self.takes_part(implementation, ranks, operation):
                             self.turn(implementation, ranks, operation, number)
 
@@ -181,6 +182,10 @@ class Comparison:
             facts.insert(2, ("cache line from core to core, one way",
                              f"{found.median:.0f} ns ({min(self.results.ping_pongs_ns):.0f}-"
                              f"{max(self.results.ping_pongs_ns):.0f})"))
+        unusual, known = self.results.unusual()
+        if unusual:
+            facts.append(("left out", f"{unusual} samples of {known}, while which that line took less than "
+                                      f"half or more than twice as long as mostly"))
         facts.append(("rounds", f"{self.arguments.rounds}, fewer of what took a peer {FAR_BEHIND} times as "
                                 "long as the best one"))
         facts += [(each.name, each.about) for each in self.present]

@@ -11,6 +11,9 @@
 #include "bench/peers/pattern.h"
 
 enum { kWindow = 20, kMostOperations = 100000 };
+// Cores are as near to each other as ever if a line takes no longer than so many times the least.
+static const double kNear = 2;
+static const double kPatienceUs = 200e3;
 
 static const Peer* peer;
 static Plan plan;
@@ -49,6 +52,28 @@ static double time_each(const Call* call, int operations) {
   return meet_max(total) / operations;
 }
 
+// A virtual machine's cores may be threads of one core now, and far from each other soon. Waits a
+// while for the ranks' cores to be as near as they have been; a sample says how near they were.
+static double line_when_near(void) {
+  static double nearest;
+  if (plan.ranks < 2 || plan.cpu_count < plan.ranks) return 0;
+  const double begin = now_us();
+  for (;;) {
+    const double line = meet_line_ns();
+    if (nearest == 0 || line < nearest) nearest = line;
+    if (line <= kNear * nearest || meet_max(now_us() - begin) > kPatienceUs) return line;
+  }
+}
+
+static void take_sample(const Call* call, int operations, double (*time_of)(const Call*, int)) {
+  const double before = line_when_near();
+  const double sample = time_of(call, operations);
+  const double after = before > 0 ? meet_line_ns() : 0;
+  if (plan.rank != 0) return;
+  printf(" %.4f", sample);
+  if (before > 0) printf("@%.1f", before > after ? before : after);
+}
+
 // All ranks see the same times, so they agree on what to do next.
 static void measure(const Call* call, const Point* point, const char* mode,
                     double (*time_of)(const Call*, int)) {
@@ -71,10 +96,7 @@ static void measure(const Call* call, const Point* point, const char* mode,
   }
   operations = (int)(plan.sample_us / each) + 1;
   if (operations > kMostOperations) operations = kMostOperations;
-  for (int i = 0; i < samples; ++i) {
-    const double sample = time_of(call, operations);
-    if (plan.rank == 0) printf(" %.4f", sample);
-  }
+  for (int i = 0; i < samples; ++i) take_sample(call, operations, time_of);
   if (plan.rank == 0) printf("\n");
 }
 

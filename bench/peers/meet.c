@@ -14,11 +14,13 @@
 
 // Who waits looks this often before it lets others have the core.
 enum { kLooks = 200 };
+enum { kBounces = 200 };
 
 typedef struct Page {
   atomic_int failed;  // a rank has: there is nobody to wait for
   _Alignas(64) atomic_uint arrived;
   _Alignas(64) atomic_uint generation;
+  _Alignas(64) atomic_uint ball;
   _Alignas(64) unsigned char shared[kShareBytes];
   struct {
     _Alignas(64) double value;
@@ -61,6 +63,12 @@ void meet_open(const char* path, int rank, int ranks) {
   rank_count = ranks;
 }
 
+static void look_again(int looks) {
+  if (looks < kLooks) return __builtin_ia32_pause();
+  if (atomic_load(&page->failed)) exit(EXIT_FAILURE);
+  sched_yield();
+}
+
 void meet_barrier(void) {
   const unsigned generation = atomic_load_explicit(&page->generation, memory_order_relaxed);
   if (atomic_fetch_add(&page->arrived, 1) + 1 == (unsigned)rank_count) {
@@ -70,13 +78,22 @@ void meet_barrier(void) {
   }
   for (int looks = 0; atomic_load_explicit(&page->generation, memory_order_acquire) == generation;
        ++looks) {
-    if (looks < kLooks) {
-      __builtin_ia32_pause();
-      continue;
-    }
-    if (atomic_load(&page->failed)) exit(EXIT_FAILURE);
-    sched_yield();
+    look_again(looks);
   }
+}
+
+// It is rank 0's turn at an even number of the ball, rank 1's at an odd one.
+double meet_line_ns(void) {
+  meet_barrier();
+  const double begin = now_us();
+  unsigned turn = atomic_load(&page->ball) / 2 * 2 + (unsigned)my_rank;
+  for (int i = 0; i < kBounces && my_rank < 2; ++i, turn += 2) {
+    for (int looks = 0; atomic_load_explicit(&page->ball, memory_order_acquire) != turn; ++looks) {
+      if (looks > kLooks) look_again(looks);
+    }
+    atomic_store_explicit(&page->ball, turn + 1, memory_order_release);
+  }
+  return meet_max(my_rank == 0 ? (now_us() - begin) * 1e3 / (2 * kBounces) : 0);
 }
 
 double meet_max(double mine) {

@@ -20,6 +20,9 @@ void meet_open(const char* path, int rank, int ranks);
 void meet_barrier(void);
 // The largest that any rank gave.
 double meet_max(double mine);
+// Nanoseconds that a cache line takes now from rank 0's core to rank 1's, of two ranks or more that
+// have a core each.
+double meet_line_ns(void);
 // Rank 0's bytes, for all; at most kShareBytes.
 void meet_share(void* bytes, size_t size);
 

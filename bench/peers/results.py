@@ -10,6 +10,11 @@ Row = collections.namedtuple("Row", "ranks operation type bytes mode")
 STARTUP = "startup"
 
 
+# A time in microseconds, and how many nanoseconds a cache line took meanwhile from core to core, or None.
+Sample = collections.namedtuple("Sample", "time line")
+ALIKE = 2  # lines that differ by no more than this factor are the same to us
+
+
 class WorkerError(Exception):
     """A worker said something that no worker says, or did not say all."""
 
@@ -17,10 +22,16 @@ class WorkerError(Exception):
 @dataclasses.dataclass
 class Report:
     """What one job said."""
-    times: dict  # Row -> microseconds, the median of its samples
+    samples: dict  # Row -> [Sample]
     unknown: set  # (operation, type)
     ping_pong_ns: float | None = None
     copies: dict = dataclasses.field(default_factory=dict)  # bytes -> (GB/s of one core, of all)
+
+
+def parse_sample(word):
+    """4.25, or 4.25@27.0 with the line."""
+    time, _, line = word.partition("@")
+    return Sample(float(time), float(line) if line else None)
 
 
 def parse_report(text, ranks):
@@ -32,10 +43,10 @@ def parse_report(text, ranks):
         try:
             match words:
                 case ["startup", what, time]:
-                    report.times[Row(ranks, STARTUP, "-", 0, what)] = float(time)
-                case ["point", operation, kind, size, mode, *samples]:
-                    row = Row(ranks, operation, kind, int(size), mode)
-                    report.times[row] = statistics.median(map(float, samples))
+                    report.samples[Row(ranks, STARTUP, "-", 0, what)] = [Sample(float(time), None)]
+                case ["point", operation, kind, size, mode, _, *_]:
+                    report.samples[Row(ranks, operation, kind, int(size), mode)] = [
+                        parse_sample(word) for word in words[5:]]
                 case ["unknown", operation, kind]:
                     report.unknown.add((operation, kind))
                 case ["ping_pong", nanoseconds]:
@@ -48,7 +59,7 @@ def parse_report(text, ranks):
                     pass
                 case _:
                     raise WorkerError(f"a worker said: {line}")
-        except (ValueError, statistics.StatisticsError) as error:
+        except ValueError as error:
             raise WorkerError(f"a worker said: {line}") from error
     if not finished:
         raise WorkerError("a worker stopped half-way")
@@ -68,34 +79,57 @@ def spread(values):
 
 
 class Results:
-    """Times by row, implementation and round."""
+    """Samples by row, implementation and round."""
 
     def __init__(self, kinds):
         self.kinds = dict(kinds)  # name -> "ours", "peer" or "limit"
         self.ping_pongs_ns = []
         self.copies = collections.defaultdict(list)  # (ranks, bytes) -> [(one, all)]
-        self._times = collections.defaultdict(dict)  # (row, name) -> {round: time}
+        self._samples = collections.defaultdict(dict)  # (row, name) -> {round: [Sample]}
+        self._lines = []
 
     def add(self, name, number, report):
-        for row, time in report.times.items():
-            self._times[row, name][number] = time
+        for row, samples in report.samples.items():
+            self._samples[row, name][number] = samples
+            self._lines += [sample.line for sample in samples if sample.line is not None]
         if report.ping_pong_ns is not None:
             self.ping_pongs_ns.append(report.ping_pong_ns)
         for size, speeds in report.copies.items():
             self.copies[size].append(speeds)
 
+    def is_usual(self, sample):
+        """Whether the cores were as far from each other as they mostly were."""
+        if sample.line is None:
+            return True
+        usual = statistics.median(self._lines)
+        return usual / ALIKE <= sample.line <= usual * ALIKE
+
+    def unusual(self):
+        """How many samples were not, and how many are known."""
+        return sum(not self.is_usual(Sample(0, line)) for line in self._lines), len(self._lines)
+
+    def times(self, row, name):
+        """By round, the median of the samples that are usual; of all where no round has any."""
+        rounds = self._samples.get((row, name), {})
+        usual = {number: kept for number, samples in rounds.items()
+                 if (kept := [sample for sample in samples if self.is_usual(sample)])}
+        return {number: statistics.median(sample.time for sample in samples)
+                for number, samples in (usual or rounds).items()}
+
     def rows(self):
         """In the order in which they were first heard of."""
-        return list(dict.fromkeys(row for row, _ in self._times))
+        return list(dict.fromkeys(row for row, _ in self._samples))
 
     def names(self, kind=None):
-        heard = {name for _, name in self._times}
+        heard = {name for _, name in self._samples}
         return [name for name, its in self.kinds.items() if name in heard and kind in (None, its)]
 
     def spread(self, row, name):
-        """None where there is nothing."""
-        times = self._times.get((row, name))
-        return spread(times.values()) if times else None
+        """Over the rounds, of a limit their least; None where there is nothing."""
+        times = self.times(row, name).values()
+        if not times:
+            return None
+        return spread([min(times)] if self.kinds[name] == "limit" else times)
 
     def best_peer(self, row):
         """The peer of the smallest median, or None."""
@@ -116,7 +150,7 @@ class Results:
     def ratio(self, row, other, name):
         """How many times as long `other` takes as `name`: the spread of the ratios within each round, so
         that what changes between rounds does not count. None where they have no round in common."""
-        others, ours = self._times.get((row, other), {}), self._times.get((row, name), {})
+        others, ours = self.times(row, other), self.times(row, name)
         ratios = [others[number] / ours[number] for number in others.keys() & ours.keys()]
         return spread(ratios) if ratios else None
 
@@ -132,8 +166,6 @@ class Results:
 
     def share_of_limit(self, row, name):
         """The time that the limit takes, of the time that `name` takes; None if either is not there."""
-        limit = self.limit_of(name)
-        limits = self._times.get((self.limit_row(row), limit), {})
-        ours = self._times.get((row, name), {})
-        shares = [limits[number] / ours[number] for number in limits.keys() & ours.keys()]
-        return statistics.median(shares) if shares else None
+        limit = self.limit_of(name) and self.spread(self.limit_row(row), self.limit_of(name))
+        ours = self.spread(row, name)
+        return limit.median / ours.median if limit and ours else None

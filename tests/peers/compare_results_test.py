@@ -44,20 +44,22 @@ def canned():
 
 class ReportOfWorker(unittest.TestCase):
     def test_a_point_is_the_median_of_its_samples(self):
-        times = parse_report(said(2, 30), 2).times
-        self.assertEqual(times[SMALL], 2)
-        self.assertEqual(times[LARGE], 30)
-        self.assertEqual(times[Row(2, STARTUP, "-", 0, "create")], 2000)
+        results = Results(KINDS)
+        results.add("openmpi", 4, parse_report(said(2, 30), 2))
+        self.assertEqual(results.times(SMALL, "openmpi"), {4: 2})
+        self.assertEqual(results.times(LARGE, "openmpi"), {4: 30})
+        self.assertEqual(results.times(Row(2, STARTUP, "-", 0, "create"), "openmpi"), {4: 2000})
 
     def test_limits_and_unknown_types_are_told_apart(self):
         report_of = parse_report("ping_pong 55.5\ncopy 1024 10 20\nunknown all_reduce half\ndone\n", 4)
         self.assertEqual(report_of.ping_pong_ns, 55.5)
         self.assertEqual(report_of.copies, {1024: (10, 20)})
         self.assertEqual(report_of.unknown, {("all_reduce", "half")})
-        self.assertEqual(report_of.times, {})
+        self.assertEqual(report_of.samples, {})
 
     def test_what_no_worker_says_is_an_error(self):
-        for text in ("point all_reduce float 8 loop\ndone\n", "point all_reduce float x loop 1\ndone\n",
+        for text in ("point all_reduce float 8 loop\ndone\n",
+                     "point all_reduce float 8 loop 1@\u00b5\ndone\n", "point all_reduce float x loop 1\ndone\n",
                      "hello\ndone\n", "startup create 1\n", ""):
             with self.subTest(text=text), self.assertRaises(WorkerError):
                 parse_report(text, 2)
@@ -103,6 +105,35 @@ class Arithmetic(unittest.TestCase):
         self.assertAlmostEqual(results.share_of_limit(LARGE, "catenary-mapped"), 0.5)
         self.assertAlmostEqual(results.share_of_limit(LARGE, "catenary-private"), 0.5)
         self.assertAlmostEqual(results.share_of_limit(LARGE, "mpich"), 0.1)
+
+    def test_a_limit_is_the_least_of_its_rounds(self):
+        results = canned()
+        results.add("limit-private", 3, parse_report(said(0.1, 16), 2))
+        self.assertEqual(results.spread(LARGE, "limit-private").median, 16)
+        self.assertAlmostEqual(results.share_of_limit(LARGE, "catenary-private"), 0.2)
+
+
+class DistanceOfCores(unittest.TestCase):
+    """A virtual machine's cores are nearer to each other at one time than at another."""
+
+    def results(self, *rounds):
+        results = Results(KINDS)
+        for number, samples in enumerate(rounds):
+            results.add("mpich", number, parse_report(f"point all_reduce float 8 loop {samples}\ndone\n", 2))
+        return results
+
+    def test_samples_while_they_were_as_mostly_count(self):
+        results = self.results("1@30 9@160 2@25", "8@170 7@150", "3@55 2@12 4@29", "5@31 5@31")
+        self.assertEqual(results.times(SMALL, "mpich"), {0: 1.5, 2: 3.5, 3: 5})
+        self.assertEqual(results.unusual(), (4, 10))
+
+    def test_what_was_never_measured_so_counts_all_the_same(self):
+        results = self.results("9@160 7@160")
+        results.add("openmpi", 0, parse_report("point all_reduce float 8 loop 1@30 1@30 1@30\ndone\n", 2))
+        self.assertEqual(results.times(SMALL, "mpich"), {0: 8})
+
+    def test_samples_that_say_nothing_of_it_count(self):
+        self.assertEqual(self.results("1@30 9", "4").times(SMALL, "mpich"), {0: 5, 1: 4})
 
 
 class Output(unittest.TestCase):

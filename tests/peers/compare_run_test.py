@@ -61,8 +61,8 @@ class CompareRun(unittest.TestCase):
                     for mode in ("loop", "each"):
                         self.assertIn((name, ranks, size, mode), found)
         for line in self.lines():
-            self.assertEqual(line["rounds"], "2")
-            if line["kind"] == "ours":
+            self.assertIn(line["rounds"], ("1", "2"))  # fewer where cores were seldom alike
+            if line["kind"] == "ours" and line["rounds"] == "2":
                 self.assertEqual(line["best_peer"], mpi)
                 self.assertGreater(float(line["best_peer_over_this"]), 0)
                 if line["operation"] == "all_reduce":
