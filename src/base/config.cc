@@ -103,6 +103,11 @@ std::vector<Variable> variables_below() {
           "of which the first that is there is taken; a leading ^ excludes the ones listed "
           "(libfabric reads this, too); an error if none is there. Empty: efa, verbs;ofi_rxm, tcp, "
           "net or tcp;ofi_rxm, the first that works."),
+      number(
+          "CATENARY_RAILS", &Config::rails, 0, 4,
+          "With libfabric, over how many endpoints a rank stripes its long messages: over its "
+          "nearest cards in turn, or over the interfaces that fit NCCL_SOCKET_IFNAME equally "
+          "well; several may use one. 0: this rank's share of the machine's cards, over IP one."),
       number("NCCL_SHM_DISABLE", &Config::shm_disable, 0, 1,
              "1: no shared memory between processes."),
       number(

@@ -78,20 +78,24 @@ int parse_socket_family(const std::string& text) {
               text.c_str());
 }
 
-SocketInterface choose_socket_interface(const std::vector<SocketInterface>& all,
-                                        const std::string& names, const std::string& family) {
+std::vector<SocketInterface> choose_socket_interfaces(const std::vector<SocketInterface>& all,
+                                                      const std::string& names,
+                                                      const std::string& family) {
   const NameFilter filter(names);
   const int wanted = parse_socket_family(family);
-  const SocketInterface* best = nullptr;
+  std::vector<SocketInterface> chosen;  // all as good as the first
   for (const SocketInterface& candidate : all) {
     if (wanted != AF_UNSPEC && candidate.address.family != wanted) continue;
     if (!filter.lets_through(candidate.name)) continue;
-    if (best == nullptr ||
-        unsuitability(candidate, filter.chooses()) < unsuitability(*best, filter.chooses())) {
-      best = &candidate;
-    }
+    const int badness = unsuitability(candidate, filter.chooses());
+    const int of_chosen =
+        chosen.empty() ? badness + 1 : unsuitability(chosen.front(), filter.chooses());
+    if (badness > of_chosen) continue;
+    if (badness < of_chosen) chosen.clear();
+    const auto is_known = [&](const auto& other) { return other.name == candidate.name; };
+    if (std::ranges::none_of(chosen, is_known)) chosen.push_back(candidate);
   }
-  if (best != nullptr) return *best;
+  if (!chosen.empty()) return chosen;
   std::string there;
   for (const SocketInterface& each : all) {
     there += (there.empty() ? "" : ", ") + each.name + " (" + each.address.host_text() + ")";
@@ -100,6 +104,11 @@ SocketInterface choose_socket_interface(const std::vector<SocketInterface>& all,
               "no network interface fits NCCL_SOCKET_IFNAME=\"%s\" and NCCL_SOCKET_FAMILY=\"%s\"; "
               "those that are up: %s",
               names.c_str(), family.c_str(), there.empty() ? "none" : there.c_str());
+}
+
+SocketInterface choose_socket_interface(const std::vector<SocketInterface>& all,
+                                        const std::string& names, const std::string& family) {
+  return choose_socket_interfaces(all, names, family).front();
 }
 
 }  // namespace catenary

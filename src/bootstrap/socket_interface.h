@@ -23,7 +23,11 @@ std::vector<SocketInterface> list_socket_interfaces();
 // AF_INET, AF_INET6, or AF_UNSPEC for "". Throws Error(kInvalidUsage) for anything else.
 int parse_socket_family(const std::string& text);
 
-// The best of `all`. Throws Error(kInvalidUsage), listing what there is, if none fits.
+// Of `all` the best one, and then the others that are as good, each with one address; all of one
+// family. Throws Error(kInvalidUsage), listing what there is, if none fits.
+std::vector<SocketInterface> choose_socket_interfaces(const std::vector<SocketInterface>& all,
+                                                      const std::string& names,
+                                                      const std::string& family);
 SocketInterface choose_socket_interface(const std::vector<SocketInterface>& all,
                                         const std::string& names, const std::string& family);
 

@@ -118,6 +118,7 @@ class FaultyTransport final : public Transport {
       : inside_(std::move(inside)), faults_(faults) {}
 
   std::string_view name() const override { return inside_->name(); }
+  void note_neighbours(const Neighbours& here) override { inside_->note_neighbours(here); }
   Bytes address() override { return inside_->address(); }
   std::string about() const override { return inside_->about(); }
   bool reaches(ByteView peer_address) const override { return inside_->reaches(peer_address); }

@@ -77,8 +77,26 @@ LinkTable::LinkTable(Transports transports, Membership& membership, const Wait& 
   const auto near = all.first(all.size() - networks.size());
   std::vector<AddressBook> proven(index(nranks_));
   attach(near, membership, wait, proven);
-  if (!joins_all(proven)) attach(all.last(networks.size()), membership, wait, proven);
+  if (!joins_all(proven)) {
+    const Neighbours here = neighbours(near, proven);
+    for (const auto& network : networks) network->note_neighbours(here);
+    attach(all.last(networks.size()), membership, wait, proven);
+  }
   choose(proven);
+}
+
+Neighbours LinkTable::neighbours(std::span<const std::unique_ptr<Transport>> near,
+                                 const std::vector<AddressBook>& proven) const {
+  Neighbours here = {.place = 0, .ranks = 1};
+  for (int peer = 0; peer < nranks_; ++peer) {
+    const bool is_near = peer != rank_ && std::ranges::any_of(near, [&](const auto& transport) {
+                           return agreed(proven, rank_, peer, transport->name());
+                         });
+    if (!is_near) continue;
+    ++here.ranks;
+    if (peer < rank_) ++here.place;
+  }
+  return here;
 }
 
 // One round: everybody's addresses, then what everybody proved of them.

@@ -51,6 +51,8 @@ class LinkTable {
   void attach(std::span<const std::unique_ptr<Transport>> round, Membership& membership,
               const Wait& wait, std::vector<AddressBook>& proven);
   bool agreed(const std::vector<AddressBook>& proven, int a, int b, std::string_view name) const;
+  Neighbours neighbours(std::span<const std::unique_ptr<Transport>> near,
+                        const std::vector<AddressBook>& proven) const;
   static bool joins_all(const std::vector<AddressBook>& proven);
   void choose(const std::vector<AddressBook>& proven);
 

@@ -9,6 +9,7 @@ namespace catenary {
 namespace {
 
 constexpr std::size_t kProofBytes = kControlBytes - sizeof(ControlWords);
+static_assert(kProofBytes == sizeof(Mac));
 
 ByteView words_of(const ControlMessage& message) {
   return ByteView(message).first(sizeof(ControlWords));

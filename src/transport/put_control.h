@@ -29,10 +29,11 @@ struct ControlWords {
   std::uint32_t slots = 0;       // OPEN, REFUSE
   std::uint32_t slot_bytes = 0;  // OPEN, REFUSE
   std::uint32_t unused = 0;
-  std::uint64_t first = 0;   // OPEN, RING: the address. LEAVE: messages sent
-  std::uint64_t second = 0;  // OPEN, RING: the key. LEAVE, STAY: messages that came
+  PutTarget target = {};   // OPEN, RING
+  std::uint64_t sent = 0;  // LEAVE: messages
+  std::uint64_t came = 0;  // LEAVE, STAY: messages
 };
-static_assert(sizeof(ControlWords) == 40, "no padding goes out");
+static_assert(sizeof(ControlWords) == 80, "no padding goes out");
 
 ControlMessage seal_control(const Key& key, const ControlWords& words);
 // Nullopt unless a holder of the key says this to rank `self` of `nranks`.

@@ -148,8 +148,9 @@ std::unique_ptr<SendLink> PutHub::connect(const LinkSpec& spec) {
   made.slots.resize(context_.slots);
   made.failure = failure_;
   Outgoing& outgoing = outgoing_.emplace(link_number(spec), std::move(made)).first->second;
-  const PutTarget credits = words_memory_->target();
-  say(ControlKind::kOpen, spec, credits.address + kCreditsComeTo, credits.key);
+  PutTarget credits = words_memory_->target();
+  credits.address += kCreditsComeTo;
+  say(ControlKind::kOpen, spec, {.target = credits});
   return std::make_unique<HubSendLink>(*this, outgoing);
 }
 
@@ -361,15 +362,14 @@ void PutHub::take_open(const ControlWords& words) {
     incoming.failure = format(
         "it has %u slots of %u bytes, we have %u of %zu (CATENARY_SLOTS, CATENARY_SLOT_BYTES)",
         words.slots, words.slot_bytes, context_.slots, context_.slot_bytes);
-    say(ControlKind::kRefuse, incoming.spec, 0, 0);
+    say(ControlKind::kRefuse, incoming.spec, {});
     return;
   }
   incoming.ring = Mapping::anonymous(context_.slots * stride_);
   incoming.arrivals.resize(context_.slots);
-  incoming.credits_go = {words.first, words.second};
+  incoming.credits_go = words.target;
   incoming.memory = port_->register_memory({incoming.ring.data(), incoming.ring.bytes()});
-  const PutTarget target = incoming.memory->target();
-  say(ControlKind::kRing, incoming.spec, target.address, target.key);
+  say(ControlKind::kRing, incoming.spec, {.target = incoming.memory->target()});
 }
 
 void PutHub::take_ring(const ControlWords& words) {
@@ -382,21 +382,17 @@ void PutHub::take_ring(const ControlWords& words) {
         words.slots, words.slot_bytes, context_.slots, context_.slot_bytes);
     return;
   }
-  outgoing.ring = {words.first, words.second};
+  outgoing.ring = words.target;
   if (!push_messages(outgoing)) must_push_ = true;
 }
 
-void PutHub::say(ControlKind kind, const LinkSpec& spec, std::uint64_t first,
-                 std::uint64_t second) {
-  ControlWords words;
+void PutHub::say(ControlKind kind, const LinkSpec& spec, ControlWords words) {
   words.kind = kind;
   words.channel = static_cast<std::uint16_t>(spec.channel);
   words.from = static_cast<std::uint32_t>(context_.rank);
   words.to = static_cast<std::uint32_t>(spec.peer);
   words.slots = context_.slots;
   words.slot_bytes = static_cast<std::uint32_t>(context_.slot_bytes);
-  words.first = first;
-  words.second = second;
   controls_.emplace_back(spec.peer, seal_control(context_.key, words));
   if (!push_controls()) must_push_ = true;
 }

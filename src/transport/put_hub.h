@@ -84,7 +84,7 @@ class PutHub final : private PortListener {
   void take_ring(const ControlWords& words);
   void take_leave(const ControlWords& words);
   void take_word_of_arrival(const ControlWords& words);
-  void say(ControlKind kind, const LinkSpec& spec, std::uint64_t first, std::uint64_t second);
+  void say(ControlKind kind, const LinkSpec& spec, ControlWords words);
   void say_goodbye();
   bool needs_no_goodbye(const Incoming& incoming) const;
   void answer_leave(Incoming& incoming);

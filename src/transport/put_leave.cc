@@ -30,7 +30,7 @@ void PutHub::enlist(bool comes) {
 
 void PutHub::take_leave(const ControlWords& words) {
   Incoming& incoming = incoming_of(link_number(words.from, words.channel));
-  if (!incoming.sent_in_all) incoming.sent_in_all = words.first;
+  if (!incoming.sent_in_all) incoming.sent_in_all = words.sent;
   take_word_of_arrival(words);
   answer_leave(incoming);
 }
@@ -40,7 +40,7 @@ void PutHub::take_word_of_arrival(const ControlWords& words) {
   incoming_of(link_number(words.from, words.channel)).has_heard = true;
   const auto entry = outgoing_.find(link_number(words.from, words.channel));
   if (entry == outgoing_.end()) return;
-  entry->second.arrived = std::max(entry->second.arrived, words.second);
+  entry->second.arrived = std::max(entry->second.arrived, words.came);
 }
 
 // Once: with our own goodbye, or when all has come that the peer has sent.
@@ -49,7 +49,7 @@ void PutHub::answer_leave(Incoming& incoming) {
     return;
   }
   incoming.is_answered = true;
-  say(ControlKind::kStay, incoming.spec, 0, incoming.came);
+  say(ControlKind::kStay, incoming.spec, {.came = incoming.came});
 }
 
 // Who has left before us, and been answered, may be gone by now.
@@ -104,7 +104,7 @@ void PutHub::say_goodbye() {
     const std::uint64_t sent = outgoing == outgoing_.end() ? 0 : outgoing->second.committed;
     incoming.is_answered = incoming.sent_in_all && incoming.came >= *incoming.sent_in_all;
     incoming.has_goodbye = true;
-    say(ControlKind::kLeave, incoming.spec, sent, incoming.came);
+    say(ControlKind::kLeave, incoming.spec, {.sent = sent, .came = incoming.came});
   }
 }
 

@@ -1,7 +1,7 @@
 // PutPort: the least that a network with remote memory can do, and all that links need of it.
 //
 // Two verbs: put bytes into memory that a peer gave away, which tells the peer 32 bits; and send a
-// control message of 64 bytes. Nothing is ordered, neither puts nor control messages nor what is
+// control message of 112 bytes. Nothing is ordered, neither puts nor control messages nor what is
 // told of them; each arrives once, or a failure is told. That is what EFA, verbs and the software
 // providers of libfabric have in common, and what a simulated fabric can be.
 //
@@ -22,13 +22,16 @@
 
 namespace catenary {
 
-inline constexpr std::size_t kControlBytes = 64;
+inline constexpr std::size_t kControlBytes = 112;
 using ControlMessage = std::array<std::byte, kControlBytes>;
+
+// A rank may reach its peers over several networks, or several times over one (striped_port.h).
+inline constexpr int kMostRails = 4;
 
 // A place in a peer's memory, in the words of the peer's port.
 struct PutTarget {
   std::uint64_t address = 0;
-  std::uint64_t key = 0;
+  std::array<std::uint64_t, kMostRails> keys{};  // by the rail of who puts; others take the first
 };
 
 // Memory that puts may come from and go to, as long as this lives.
@@ -86,7 +89,8 @@ class PutPort {
   virtual bool try_send(int peer, const ControlMessage& message) = 0;
   // Moves what can move and tells what happened.
   virtual void progress(PortListener& listener) = 0;
-  // As Transport's: becomes readable when progress() may move or tell something after this.
+  // As Transport's: becomes readable when progress() may move or tell something after this. Always
+  // the same one, or none.
   virtual int wait_descriptor() { return -1; }
   // Whether all that was put and sent is done, or has failed.
   virtual bool is_quiet() const = 0;

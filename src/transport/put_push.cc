@@ -50,7 +50,7 @@ bool PutHub::push_next_message(Outgoing& outgoing) {
   const std::uint32_t cookie =
       message_word(link_number(outgoing.spec), outgoing.put, context_.slots);
   const auto try_put = [&](std::uint32_t word, std::size_t skip, PutPiece first, PutPiece second) {
-    const PutTarget target = {outgoing.ring->address + at + skip, outgoing.ring->key};
+    const PutTarget target = {outgoing.ring->address + at + skip, outgoing.ring->keys};
     if (!port_->try_put({outgoing.spec.peer, first, second, target, word, cookie})) return false;
     ++flight.flying;
     ++outgoing.flights;

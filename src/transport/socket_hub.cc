@@ -73,15 +73,22 @@ class SocketRecvLink final : public RecvLink {
 
 }  // namespace
 
-SocketAddress choose_socket_address(const Config& config) {
-  return choose_socket_interface(list_socket_interfaces(), config.socket_ifname,
-                                 config.socket_family)
-      .address;
+std::vector<SocketAddress> choose_socket_addresses(const Config& config) {
+  std::vector<SocketAddress> addresses;
+  for (const SocketInterface& each : choose_socket_interfaces(
+           list_socket_interfaces(), config.socket_ifname, config.socket_family)) {
+    addresses.push_back(each.address);
+  }
+  return addresses;
 }
 
 SocketListener open_listener(const Config& config) {
+  return open_listener(choose_socket_addresses(config).front());
+}
+
+SocketListener open_listener(const SocketAddress& address) {
   SocketListener listener;
-  listener.address = choose_socket_address(config);
+  listener.address = address;
   listener.socket = listen_on(listener.address);
   return listener;
 }

@@ -38,8 +38,10 @@ struct SocketListener {
   UnsharedFd socket;
 };
 SocketListener open_listener(const Config& config);
-// The same without a socket, for those who bind by other means. Throws Error.
-SocketAddress choose_socket_address(const Config& config);
+SocketListener open_listener(const SocketAddress& address);
+// The addresses of those interfaces that suit equally well, the one that open_listener() takes
+// first, without a socket, for those who bind by other means. Throws Error.
+std::vector<SocketAddress> choose_socket_addresses(const Config& config);
 
 // Where a rank listens.
 struct SocketPeer {

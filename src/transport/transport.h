@@ -122,10 +122,19 @@ struct TransportContext {
   std::function<void()> wake = [] {};
 };
 
+// Which of the ranks that share a machine's memory one is, and how many they are.
+struct Neighbours {
+  int place = 0;
+  int ranks = 1;
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
   virtual std::string_view name() const = 0;
+
+  // Before address(), for networks: neighbours share what the machine has of cards.
+  virtual void note_neighbours(const Neighbours&) {}
 
   // Opaque to all but this kind of transport: what peers need in order to judge and to reach us.
   // The first call opens what they are to reach, which a network that nobody needs is spared; the

@@ -42,6 +42,21 @@ std::optional<Error> refusal(const std::vector<SocketInterface>& all, const std:
 
 TEST(SocketInterface, a_real_one_is_preferred) { EXPECT_EQ(choose(""), "eth0 192.0.2.2"); }
 
+TEST(SocketInterface, several_are_as_good_if_they_have_one_family) {
+  const auto names_of = [](const std::string& names, const std::string& family = "") {
+    std::string chosen;
+    for (const SocketInterface& each : choose_socket_interfaces(machine(), names, family)) {
+      chosen += each.name + " ";
+    }
+    return chosen;
+  };
+  EXPECT_EQ(names_of(""), "eth0 eth10 ");
+  EXPECT_EQ(names_of("ib,eth10"), "eth10 ");
+  EXPECT_EQ(names_of("eth", "AF_INET6"), "eth0 ");
+  EXPECT_EQ(names_of("lo"), "lo ");
+  EXPECT_EQ(names_of("docker"), "docker0 ");
+}
+
 TEST(SocketInterface, names_are_prefixes) {
   EXPECT_EQ(choose("eth1"), "eth10 198.51.100.7");
   EXPECT_EQ(choose("docker"), "docker0 172.17.0.1");

@@ -25,6 +25,11 @@ bool succeeds(const std::string& command) {
   return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
 }
 
+// Of the switch.
+std::string port(int host, int card) {
+  return "port" + std::to_string(host + 1) + "-" + std::to_string(card);
+}
+
 // In a child, since it cannot be undone.
 bool can_unshare() {
   const pid_t child = ::fork();
@@ -44,13 +49,17 @@ std::string why_no_hosts() {
   return "";
 }
 
-Hosts::Hosts(int count, int mbit_s) {
+Hosts::Hosts(int count, int mbit_s, int cards) {
   switch_ = add_namespace();
-  run(switch_, "ip link add lan0 type bridge");
-  run(switch_, "ip link set lan0 up");
+  for (int card = 0; card < cards; ++card) {
+    const std::string lan = "lan" + std::to_string(card);
+    run(switch_, "ip link add " + lan + " type bridge");
+    run(switch_, "ip link set " + lan + " up");
+  }
   for (int host = 0; host < count; ++host) {
     hosts_.push_back(add_namespace());
-    join(host, mbit_s);
+    run(hosts_.back(), "ip link set lo up");
+    for (int card = 0; card < cards; ++card) join(host, card, mbit_s);
   }
 }
 
@@ -81,18 +90,19 @@ pid_t Hosts::add_namespace() {
   return child;
 }
 
-void Hosts::join(int host, int mbit_s) const {
+void Hosts::join(int host, int card, int mbit_s) const {
   const std::string number = std::to_string(host + 1);
+  const std::string net = std::to_string(77 + card);
+  const std::string eth = "eth" + std::to_string(card);
   const pid_t place = hosts_[static_cast<std::size_t>(host)];
-  run(switch_,
-      "ip link add port" + number + " type veth peer name eth0 netns " + std::to_string(place));
-  run(switch_, "ip link set port" + number + " master lan0 up");
-  run(place, "ip link set lo up");
-  run(place, "ip addr add 10.77.0." + number + "/24 dev eth0");
-  run(place, "ip addr add fd77::" + number + "/64 dev eth0 nodad");
-  run(place, "ip link set eth0 up");
+  run(switch_, "ip link add " + port(host, card) + " type veth peer name " + eth + " netns " +
+                   std::to_string(place));
+  run(switch_, "ip link set " + port(host, card) + " master lan" + std::to_string(card) + " up");
+  run(place, "ip addr add 10." + net + ".0." + number + "/24 dev " + eth);
+  run(place, "ip addr add fd" + net + "::" + number + "/64 dev " + eth + " nodad");
+  run(place, "ip link set " + eth + " up");
   if (mbit_s == 0) return;
-  run(place, "tc qdisc add dev eth0 root tbf rate " + std::to_string(mbit_s) +
+  run(place, "tc qdisc add dev " + eth + " root tbf rate " + std::to_string(mbit_s) +
                  "mbit burst 128kb latency 20ms");
 }
 
@@ -109,8 +119,8 @@ void Hosts::enter(int host) const {
   ::close(fd);
 }
 
-void Hosts::set_link(int host, bool up) const {
-  run(switch_, "ip link set port" + std::to_string(host + 1) + (up ? " up" : " down"));
+void Hosts::set_link(int host, bool up, int card) const {
+  run(switch_, "ip link set " + port(host, card) + (up ? " up" : " down"));
 }
 
 // Each takes the other for a machine that the switch knows nothing of.

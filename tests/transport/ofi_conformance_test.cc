@@ -1,5 +1,6 @@
 // The conformance suite over each of libfabric's providers that a machine without its hardware has.
 #include "src/transport/faulty_port.h"
+#include "src/transport/striped_port.h"
 #include "tests/transport/conformance.h"
 #include "transports/ofi/transport.h"
 
@@ -16,6 +17,25 @@ std::function<std::unique_ptr<Transport>(const TransportContext&)> maker_for(
     ours.config = config.get();
     return ofi::make_transport(ours);
   };
+}
+
+// Ranks with two, three, four and one rails, in turn; slots are long enough for all of them.
+std::vector<Variant> striped_over(const std::string& provider, RunAs run_as) {
+  const auto configs = std::make_shared<std::vector<Config>>();
+  for (const int rails : {2, 3, 4, 1}) {
+    Config& config = configs->emplace_back();
+    config.socket_ifname = "=lo";
+    config.fi_provider = provider;
+    config.rails = rails;
+  }
+  Variant variant = standard_variants(run_as, nullptr).front();
+  variant.slot_bytes = 2 * StripedPort::kLongPut;
+  variant.make = [configs](const TransportContext& context) {
+    TransportContext ours = context;
+    ours.config = &(*configs)[static_cast<std::size_t>(context.rank) % configs->size()];
+    return ofi::make_transport(ours);
+  };
+  return {variant};
 }
 
 // The same with a port that refuses, holds and turns around, each rank and run in its own way.
@@ -82,6 +102,12 @@ INSTANTIATE_TEST_SUITE_P(Sockets, Conformance,
 // Several endpoints in one process make libfabric 1.17 crash, when one is closed before the others.
 INSTANTIATE_TEST_SUITE_P(Shm, Conformance, testing::ValuesIn(plain_over("shm", RunAs::kProcesses)),
                          variant_name);
+
+INSTANTIATE_TEST_SUITE_P(StripedTcp, Conformance,
+                         testing::ValuesIn(striped_over("tcp;ofi_rxm", RunAs::kThreads)),
+                         variant_name);
+INSTANTIATE_TEST_SUITE_P(StripedNet, Conformance,
+                         testing::ValuesIn(striped_over("net", RunAs::kProcesses)), variant_name);
 
 // As EFA may: see faulty_port.h.
 INSTANTIATE_TEST_SUITE_P(Misbehaving, Conformance, testing::ValuesIn(misbehaving()), variant_name);

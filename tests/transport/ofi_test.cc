@@ -5,6 +5,7 @@
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include "src/base/error.h"
 #include "src/transport/put_control.h"
@@ -109,15 +110,19 @@ struct Cards {
     }
   }
   // For a process that may use so many cores from the first on, of eight.
-  ofi::Card of(int rank, int first, int count) const {
-    ofi::Seat seat{.rank = rank, .cores = {}, .machine_cores = 8};
+  ofi::Cards of(const Neighbours& here, int first, int count, std::size_t rails = 0) const {
+    ofi::Seat seat{.here = here, .cores = {}, .machine_cores = 8};
     for (int core = first; core < first + count; ++core) {
       seat.cores.allowed[0] |= std::uint64_t{1} << core;
     }
-    return ofi::choose_card(*all.front(), seat, folder.path().string());
+    return ofi::choose_cards(*all.front(), seat, rails, folder.path().string());
   }
-  std::string name_of(int rank, int first, int count) const {
-    return of(rank, first, count).info->domain_attr->name;
+  std::string names_of(const Neighbours& here, int first, int count, std::size_t rails = 0) const {
+    std::string names;
+    for (const fi_info* card : of(here, first, count, rails).rails) {
+      names += card->domain_attr->name;
+    }
+    return names;
   }
 
   std::deque<fi_bus_attr> bus;
@@ -130,30 +135,54 @@ TEST(Ofi, the_nearest_card_is_taken_and_those_as_near_in_turn) {
   const Cards cards({{"a", 0x3b}, {"b", 0x3c}, {"a", 0x3b}, {"c", 0xaf}, {"d", 0xb0}});
   // Bound to cores, whatever the ranks.
   const char* const of_core[] = {"a", "b", "a", "b", "c", "d", "c", "d"};
-  for (int core = 0; core < 8; ++core) EXPECT_EQ(cards.name_of(6, core, 1), of_core[core]);
-  EXPECT_EQ(cards.name_of(6, 0, 2), "a");
-  EXPECT_EQ(cards.name_of(6, 2, 2), "b");
-  EXPECT_EQ(cards.name_of(6, 6, 2), "d");
-  EXPECT_EQ(cards.of(6, 6, 2).about, "card d, in its turn among the nearest of 4");
+  for (int core = 0; core < 8; ++core) EXPECT_EQ(cards.names_of({6, 8}, core, 1), of_core[core]);
+  EXPECT_EQ(cards.names_of({6, 8}, 0, 2), "a");
+  EXPECT_EQ(cards.names_of({6, 8}, 2, 2), "b");
+  EXPECT_EQ(cards.names_of({6, 8}, 6, 2), "d");
+  EXPECT_EQ(cards.of({6, 8}, 6, 2).about, "card d, in its turn among the nearest of 4");
   // Bound to nothing.
   const char* const of_rank[] = {"a", "b", "c", "d", "a"};
-  for (int rank = 0; rank < 5; ++rank) EXPECT_EQ(cards.name_of(rank, 0, 8), of_rank[rank]);
+  for (int rank = 0; rank < 5; ++rank) EXPECT_EQ(cards.names_of({rank, 5}, 0, 8), of_rank[rank]);
+}
+
+TEST(Ofi, a_rank_takes_its_share_of_the_cards_as_far_as_they_are_near) {
+  const Cards cards({{"a", 0x3b}, {"b", 0x3c}, {"c", 0xaf}, {"d", 0xb0}});
+  // Bound to nothing.
+  EXPECT_EQ(cards.names_of({0, 1}, 0, 8), "abcd");
+  EXPECT_EQ(cards.names_of({0, 2}, 0, 8), "ab");
+  EXPECT_EQ(cards.names_of({1, 2}, 0, 8), "cd");
+  EXPECT_EQ(cards.names_of({2, 3}, 0, 8), "c");
+  // Bound to a socket.
+  EXPECT_EQ(cards.names_of({0, 1}, 4, 4), "cd");
+  EXPECT_EQ(cards.names_of({0, 2}, 0, 4), "ab");
+  EXPECT_EQ(cards.names_of({1, 2}, 4, 4), "cd");
+  EXPECT_EQ(cards.of({1, 2}, 4, 4).about, "cards c, d, the nearest of 4");
+}
+
+TEST(Ofi, as_many_cards_are_taken_as_are_asked_for) {
+  const Cards cards({{"a", 0x3b}, {"b", 0x3c}, {"c", 0xaf}, {"d", 0xb0}});
+  EXPECT_EQ(cards.names_of({0, 1}, 0, 8, 1), "a");
+  EXPECT_EQ(cards.names_of({1, 4}, 0, 8, 2), "cd");
+  EXPECT_EQ(cards.names_of({2, 4}, 0, 8, 2), "ab");
+  EXPECT_EQ(cards.names_of({1, 4}, 0, 8, 3), "dab");
+  EXPECT_EQ(cards.names_of({0, 1}, 0, 4, 4), "abab") << "one may carry several";
 }
 
 TEST(Ofi, cards_that_peers_may_not_reach_are_left_alone) {
   const Cards cards({{"a", 0x3b}, {"b", 0x3c}, {"c", 0xaf}});
   cards.all[1]->fabric_attr->name = ::strdup("another fabric");
   cards.all[2]->addr_format = FI_ADDR_EFA;
-  EXPECT_EQ(cards.name_of(1, 1, 1), "a");
-  EXPECT_EQ(cards.name_of(5, 5, 1), "a");
+  EXPECT_EQ(cards.names_of({1, 8}, 1, 1), "a");
+  EXPECT_EQ(cards.names_of({5, 8}, 5, 1), "a");
+  EXPECT_EQ(cards.names_of({0, 1}, 0, 8), "a");
 }
 
 TEST(Ofi, a_card_of_which_nothing_is_known_is_taken_where_there_is_no_other) {
-  EXPECT_EQ(Cards({{"a", 0}, {"c", 0xaf}}).of(1, 5, 1).about, "card c, the nearest of 2");
-  EXPECT_EQ(Cards({{"a", 0}, {"b", 0}}).name_of(1, 5, 1), "b");
+  EXPECT_EQ(Cards({{"a", 0}, {"c", 0xaf}}).of({1, 2}, 5, 1).about, "card c, the nearest of 2");
+  EXPECT_EQ(Cards({{"a", 0}, {"b", 0}}).names_of({1, 2}, 5, 1), "b");
   const Cards one({{"a", 0x3b}, {"a", 0x3b}});
-  EXPECT_EQ(one.of(1, 7, 1).info, one.all.front().get());
-  EXPECT_EQ(one.of(1, 7, 1).about, "");
+  EXPECT_EQ(one.of({1, 2}, 7, 1).rails, std::vector<const fi_info*>{one.all.front().get()});
+  EXPECT_EQ(one.of({1, 2}, 7, 1).about, "");
 }
 
 TEST(Ofi, an_interface_that_is_not_there_is_refused_where_libfabric_was_asked_for) {
@@ -173,6 +202,70 @@ TEST(Ofi, ranks_with_different_providers_do_not_reach_each_other) {
   EXPECT_TRUE(one->reaches(one->address()));
   EXPECT_FALSE(one->reaches(other->address()));
   EXPECT_FALSE(other->reaches(one->address()));
+}
+
+TEST(Ofi, an_address_says_all_of_every_rail) {
+  ofi::Address address = {"efa", 7, "here", {}};
+  for (const int rail : {0, 1, 2}) {
+    SocketAddress beside;
+    beside.port = static_cast<std::uint16_t>(100 + rail);
+    address.rails.push_back({Bytes(std::size_t{1} + rail, std::byte{9}), beside});
+  }
+  address.rails[1].beside = std::nullopt;
+  const auto parsed = ofi::parse_address(ofi::make_address(address));
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->provider, "efa");
+  EXPECT_EQ(parsed->format, 7u);
+  EXPECT_EQ(parsed->machine, "here");
+  ASSERT_EQ(parsed->rails.size(), 3u);
+  for (std::size_t rail = 0; rail < 3; ++rail) {
+    EXPECT_EQ(parsed->rails[rail].name, address.rails[rail].name);
+    EXPECT_EQ(parsed->rails[rail].beside, address.rails[rail].beside);
+  }
+  EXPECT_EQ(&parsed->met_by(4), &parsed->rails[1]);
+}
+
+TEST(Ofi, what_is_no_whole_address_is_none) {
+  ofi::Address address = {"net", 1, "", {{Bytes(5), std::nullopt}, {Bytes(3), std::nullopt}}};
+  const Bytes whole = ofi::make_address(address);
+  for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
+    EXPECT_FALSE(ofi::parse_address(ByteView(whole).first(bytes))) << bytes;
+  }
+  Bytes longer = whole;
+  longer.push_back({});
+  EXPECT_FALSE(ofi::parse_address(longer));
+  // Lengths and counts that are not true.
+  std::mt19937 random(1);
+  for (int i = 0; i < 20'000; ++i) {
+    Bytes changed = whole;
+    for (int changes = 0; changes < 3; ++changes) {
+      changed[random() % changed.size()] = static_cast<std::byte>(random());
+    }
+    const auto parsed = ofi::parse_address(changed);
+    if (!parsed) continue;
+    EXPECT_EQ(ofi::make_address(*parsed).size(), whole.size());
+  }
+  address.rails.clear();
+  EXPECT_FALSE(ofi::parse_address(ofi::make_address(address)));
+  address.rails.assign(kMostRails + 1, {Bytes(1), std::nullopt});
+  EXPECT_FALSE(ofi::parse_address(ofi::make_address(address)));
+}
+
+TEST(Ofi, over_one_interface_there_are_as_many_rails_as_are_asked_for) {
+  for (const std::int64_t asked : {0, 1, 3, 4}) {
+    Config config = config_for("net");
+    config.rails = asked;
+    const auto made = ofi::make_transport(context_for(config));
+    const auto address = ofi::parse_address(made->address());
+    ASSERT_TRUE(address);
+    ASSERT_EQ(address->rails.size(), static_cast<std::size_t>(std::max<std::int64_t>(asked, 1)));
+    for (const ofi::RailAddress& rail : address->rails) {
+      ASSERT_TRUE(rail.beside);
+      EXPECT_EQ(*rail.beside, *address->rails.front().beside) << "one interface is watched once";
+    }
+    if (asked < 2) continue;
+    EXPECT_NE(address->rails[0].name, address->rails[1].name);
+  }
 }
 
 // Ranks of two communicators, who take each other for members of theirs.
@@ -206,10 +299,10 @@ TEST(Ofi, a_control_message_says_who_speaks_to_whom_and_cannot_be_changed) {
   ControlWords words;
   words.from = 1;
   words.to = 2;
-  words.first = 77;
+  words.target.keys.back() = 77;
   const ControlMessage message = seal_control(key, words);
   ASSERT_TRUE(open_control(key, message, 2, 3));
-  EXPECT_EQ(open_control(key, message, 2, 3)->first, 77u);
+  EXPECT_EQ(open_control(key, message, 2, 3)->target.keys.back(), 77u);
   EXPECT_FALSE(open_control(key, message, 1, 3)) << "it was for another rank";
   EXPECT_FALSE(open_control(key, message, 2, 1)) << "there is no such rank";
   EXPECT_FALSE(open_control(random_key(), message, 2, 3)) << "it was sealed by a stranger";

@@ -1,6 +1,7 @@
 // A network of ports within one thread, that moves bytes as EFA may: a put goes in pieces, in any
 // order, and is told once all are there; some are written again until it is done. All that is put
-// must be registered, and stay so. What it does follows from a seed.
+// must be registered with the port that it goes from, go to what the port that it goes to gave
+// away, and stay so. What it does follows from a seed.
 #pragma once
 
 #include <map>
@@ -17,8 +18,9 @@ class PutNetwork {
  public:
   explicit PutNetwork(unsigned seed) : random_(seed), gathers_(seed % 2 == 0) {}
 
-  // The port of the next rank. Ports may go before the network, and then get nothing any more.
-  std::unique_ptr<PutPort> add_port();
+  // The next port, from 0 on. `peers`: which one it means by each rank; empty: that of its number.
+  // Ports may go before the network, and then get nothing any more.
+  std::unique_ptr<PutPort> add_port(std::vector<int> peers = {});
   // Moves some pieces.
   void turn();
 
@@ -26,6 +28,7 @@ class PutNetwork {
   static constexpr std::size_t kPieceBytes = 32;
   struct Flight {
     int from = 0;
+    int to = 0;
     Put put;
     Bytes source;                     // as it must stay: both pieces
     std::vector<std::size_t> pieces;  // their beginnings; not yet written
@@ -41,18 +44,23 @@ class PutNetwork {
   };
   class Port;
   class Memory;
+  template <typename Span>
+  struct Registered {
+    int port;
+    Span bytes;
+  };
 
-  bool put(int from, const Put& put);
+  void put(int from, int to, const Put& put);
   void check_source(const Flight& flight) const;
   void write(const Flight& flight, std::size_t begin);
-  Inbox& inbox(int rank) { return inboxes_[static_cast<std::size_t>(rank)]; }
+  Inbox& inbox(int port) { return inboxes_[static_cast<std::size_t>(port)]; }
 
   std::mt19937 random_;
   const bool gathers_;
   std::vector<Inbox> inboxes_;
   std::vector<Flight> flights_;
-  std::map<std::uint64_t, ByteSpan> memory_;         // that was given away, by key
-  std::map<const PutMemory*, ByteView> registered_;  // all of it
+  std::map<std::uint64_t, Registered<ByteSpan>> memory_;         // that was given away, by key
+  std::map<const PutMemory*, Registered<ByteView>> registered_;  // all of it
   std::uint64_t next_key_ = 1;
 };
 

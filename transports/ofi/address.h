@@ -1,24 +1,31 @@
-// The address of libfabric: the provider, whose peers must have the same one, and the name of the
-// endpoint in the provider's own words. And where to connect to beside it
-// (src/transport/path_watch.h).
+// The address of libfabric: the provider, whose peers must have the same one, and of each rail
+// (src/transport/striped_port.h) the name of its endpoint in the provider's own words. And where to
+// connect to beside it (src/transport/path_watch.h).
 //
 // Any thread; nothing waits.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "src/base/types.h"
 #include "src/transport/socket_hub.h"
 
 namespace catenary::ofi {
 
+struct RailAddress {
+  Bytes name;
+  std::optional<SocketAddress> beside;  // where the way to it can be watched
+};
+
 struct Address {
   std::string provider;
-  std::uint32_t format = 0;  // of the name
-  std::string machine;       // that both must be on; empty if they need not be on one
-  Bytes name;
-  std::optional<SocketAddress> beside;  // where the ways to this host can be watched
+  std::uint32_t format = 0;        // of the names
+  std::string machine;             // that both must be on; empty if they need not be on one
+  std::vector<RailAddress> rails;  // one, or up to kMostRails
+  // What a peer's rail is to meet, if it has another number of them.
+  const RailAddress& met_by(std::size_t rail) const { return rails[rail % rails.size()]; }
 };
 
 Bytes make_address(const Address& address);

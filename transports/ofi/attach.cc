@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/transport/striped_port.h"
 #include "transports/ofi/address.h"
 
 namespace catenary::ofi {
@@ -12,24 +13,39 @@ std::size_t event_room(const TransportContext& context) {
   return std::min(kMost, links * 3 * context.slots);
 }
 
-std::unique_ptr<PutHub> attach_hub(const TransportContext& context, std::unique_ptr<OfiPort> port,
-                                   std::span<const Bytes> addresses, ByteView own,
-                                   const PortDecorator& decorate) {
-  std::vector<Bytes> names;
-  for (const Bytes& address : addresses) {
-    names.push_back(reaches(own, address) ? parse_address(address)->name : Bytes());
-  }
-  port->meet(names);
-  TransportContext ours = context;
-  ours.key = derive_key(context.key, "ofi");
-  return std::make_unique<PutHub>(decorate(std::move(port)), ours);
+namespace {
+
+std::unique_ptr<PutPort> one_port_over(std::vector<std::unique_ptr<OfiPort>> rails) {
+  if (rails.size() == 1) return std::move(rails.front());
+  std::vector<std::unique_ptr<PutPort>> ports;
+  for (std::unique_ptr<OfiPort>& rail : rails) ports.push_back(std::move(rail));
+  return std::make_unique<StripedPort>(std::move(ports));
 }
 
-std::vector<std::optional<SocketAddress>> places_beside(std::span<const Bytes> addresses) {
+}  // namespace
+
+std::unique_ptr<PutHub> attach_hub(const TransportContext& context,
+                                   std::vector<std::unique_ptr<OfiPort>> rails,
+                                   std::span<const Bytes> addresses, ByteView own,
+                                   const PortDecorator& decorate) {
+  for (std::size_t rail = 0; rail < rails.size(); ++rail) {
+    std::vector<Bytes> names;
+    for (const Bytes& address : addresses) {
+      names.push_back(reaches(own, address) ? parse_address(address)->met_by(rail).name : Bytes());
+    }
+    rails[rail]->meet(names);
+  }
+  TransportContext ours = context;
+  ours.key = derive_key(context.key, "ofi");
+  return std::make_unique<PutHub>(decorate(one_port_over(std::move(rails))), ours);
+}
+
+std::vector<std::optional<SocketAddress>> places_beside(std::span<const Bytes> addresses,
+                                                        std::size_t rail) {
   std::vector<std::optional<SocketAddress>> places;
   for (const Bytes& address : addresses) {
     const std::optional<Address> parsed = parse_address(address);
-    places.push_back(parsed ? parsed->beside : std::nullopt);
+    places.push_back(parsed ? parsed->met_by(rail).beside : std::nullopt);
   }
   return places;
 }

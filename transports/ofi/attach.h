@@ -19,11 +19,14 @@ namespace catenary::ofi {
 // queue can be that long.
 std::size_t event_room(const TransportContext& context);
 
-std::unique_ptr<PutHub> attach_hub(const TransportContext& context, std::unique_ptr<OfiPort> port,
+// `rails`: one, or several to stripe over. Each meets one of every peer.
+std::unique_ptr<PutHub> attach_hub(const TransportContext& context,
+                                   std::vector<std::unique_ptr<OfiPort>> rails,
                                    std::span<const Bytes> addresses, ByteView own,
                                    const PortDecorator& decorate);
 
-// Where the ways to the ranks can be watched, those that are there and say so.
-std::vector<std::optional<SocketAddress>> places_beside(std::span<const Bytes> addresses);
+// Where the ways to what our rail meets can be watched, by rank, as far as ranks say so.
+std::vector<std::optional<SocketAddress>> places_beside(std::span<const Bytes> addresses,
+                                                        std::size_t rail);
 
 }  // namespace catenary::ofi

@@ -5,6 +5,7 @@
 
 #include "src/base/error.h"
 #include "src/topology/pci_device.h"
+#include "src/transport/put_port.h"
 
 namespace catenary::ofi {
 namespace {
@@ -43,20 +44,37 @@ std::size_t turn_of(const Seat& seat) {
     first = core;
   }
   const bool is_bound = count > 0 && 2 * count <= seat.machine_cores;
-  return static_cast<std::size_t>(is_bound ? first / count : seat.rank);
+  return static_cast<std::size_t>(is_bound ? first / count : seat.here.place);
+}
+
+// So many cards for each rank of the host, as far as they are near to this one.
+std::size_t share_of(std::size_t cards, std::size_t nearest, const Seat& seat) {
+  const std::size_t each = cards / static_cast<std::size_t>(std::max(seat.here.ranks, 1));
+  const std::size_t most = std::min(nearest, static_cast<std::size_t>(kMostRails));
+  return std::clamp(each, std::size_t{1}, most);
 }
 
 }  // namespace
 
-Card choose_card(const fi_info& list, const Seat& seat, const std::string& folder) {
+Cards choose_cards(const fi_info& list, const Seat& seat, std::size_t rails,
+                   const std::string& folder) {
   const std::vector<const fi_info*> cards = cards_in(list);
-  if (cards.size() == 1) return {cards.front(), ""};
   std::vector<PciPlace> places;
   for (const fi_info* card : cards) places.push_back(place_of(*card));
   const std::vector<std::size_t> nearest = nearest_devices(places, seat.cores, folder);
-  const fi_info* const card = cards[nearest[turn_of(seat) % nearest.size()]];
-  const char* const how = nearest.size() == 1 ? "the nearest" : "in its turn among the nearest";
-  return {card, format("card %s, %s of %zu", name_of(*card).c_str(), how, cards.size())};
+  if (rails == 0) rails = share_of(cards.size(), nearest.size(), seat);
+  Cards chosen;
+  std::string names;
+  for (std::size_t rail = 0; rail < rails; ++rail) {
+    const std::size_t turn = turn_of(seat) * rails + rail;
+    chosen.rails.push_back(cards[nearest[turn % nearest.size()]]);
+    names += (names.empty() ? " " : ", ") + name_of(*chosen.rails.back());
+  }
+  if (cards.size() == 1) return chosen;
+  const char* const how = nearest.size() <= rails ? "the nearest" : "in its turn among the nearest";
+  chosen.about =
+      format("card%s%s, %s of %zu", rails == 1 ? "" : "s", names.c_str(), how, cards.size());
+  return chosen;
 }
 
 }  // namespace catenary::ofi

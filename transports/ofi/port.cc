@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "src/base/error.h"
 #include "src/transport/put_control.h"
@@ -10,6 +11,7 @@
 namespace catenary::ofi {
 namespace {
 
+constexpr auto kSettling = std::chrono::milliseconds(25);
 constexpr std::size_t kReceives = 128;         // posted for control messages
 constexpr std::size_t kMostOperations = 1024;  // of ours under way
 constexpr std::size_t kReadAtOnce = 16;
@@ -30,13 +32,13 @@ Owned<T> opened(const char* what, const Open& open) {
 // Whether a provider's queue gives something to sleep on. What `net` of 1.17 gives is readable all
 // the time; with that of `sockets` nothing is gained; and `ofi_rxd` repeats what was lost only when
 // it is called.
-bool tells_of_news(const std::string& name) {
+bool tells_of_news(std::string_view name) {
   return name != "net" && name != "sockets" && !name.ends_with("ofi_rxd");
 }
 
-bool is_efa(const fi_info& info) {
-  return std::string_view(info.fabric_attr->prov_name).starts_with("efa");
-}
+std::string_view name_of(const fi_info& info) { return info.fabric_attr->prov_name; }
+
+bool is_efa(const fi_info& info) { return name_of(info).starts_with("efa"); }
 
 bool has_mode(const fi_info& info, int bit) { return (info.domain_attr->mr_mode & bit) != 0; }
 
@@ -57,7 +59,8 @@ class OfiPort::Memory final : public PutMemory {
     check(result, "registering memory");
     region_.reset(region);
     const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-    target_ = {has_mode(info, FI_MR_VIRT_ADDR) ? address : 0, ::fi_mr_key(region)};
+    target_.address = has_mode(info, FI_MR_VIRT_ADDR) ? address : 0;
+    target_.keys.fill(::fi_mr_key(region));
   }
 
   PutTarget target() const override { return target_; }
@@ -75,8 +78,7 @@ class OfiPort::Memory final : public PutMemory {
   PutTarget target_;
 };
 
-OfiPort::OfiPort(const Provider& provider, std::size_t events)
-    : info_(copy_of(provider.info.get())) {
+OfiPort::OfiPort(const fi_info& info, std::size_t events) : info_(copy_of(&info)) {
   const std::size_t most = std::clamp(info_->tx_attr->size, std::size_t{16}, kMostOperations);
   operations_.resize(most);
   receives_.resize(kReceives);
@@ -90,12 +92,12 @@ OfiPort::OfiPort(const Provider& provider, std::size_t events)
     operation.index = index++;
     free_.push_back(&operation);
   }
-  open(provider, events + most + kReceives);
+  open(events + most + kReceives);
 }
 
 OfiPort::~OfiPort() { shut(); }
 
-void OfiPort::open(const Provider& provider, std::size_t events) {
+void OfiPort::open(std::size_t events) {
   fi_info* const info = info_.get();
   fabric_ = opened<fid_fabric>("opening a fabric", [&](fid_fabric** made) {
     return library().open_fabric(info->fabric_attr, made, nullptr);
@@ -108,14 +110,15 @@ void OfiPort::open(const Provider& provider, std::size_t events) {
   addresses_ = opened<fid_av>("opening an address table", [&](fid_av** made) {
     return ::fi_av_open(domain_.get(), &table, made, nullptr);
   });
-  open_queue(provider, events);
+  open_queue(events);
   endpoint_ = opened<fid_ep>("opening an endpoint", [&](fid_ep** made) {
     return ::fi_endpoint(domain_.get(), info, made, nullptr);
   });
   check(::fi_ep_bind(endpoint_.get(), &addresses_->fid, 0), "binding an address table");
   check(::fi_ep_bind(endpoint_.get(), &queue_->fid, FI_TRANSMIT | FI_RECV),
         "binding a completion queue");
-  check(::fi_enable(endpoint_.get()), ("enabling an endpoint of " + provider.name).c_str());
+  check(::fi_enable(endpoint_.get()),
+        ("enabling an endpoint of " + std::string(name_of(*info))).c_str());
   control_memory_ = register_memory({control_.data(), control_.bytes()});
   for (Operation& receive : receives_) post_receive(receive);
   std::size_t bytes = 0;
@@ -125,13 +128,13 @@ void OfiPort::open(const Provider& provider, std::size_t events) {
   name_.resize(bytes);
 }
 
-void OfiPort::open_queue(const Provider& provider, std::size_t events) {
+void OfiPort::open_queue(std::size_t events) {
   fi_cq_attr attributes = {};
   attributes.format = FI_CQ_FORMAT_DATA;
   attributes.size = events;
   attributes.wait_obj = FI_WAIT_FD;
   fid_cq* queue = nullptr;
-  if (tells_of_news(provider.name) &&
+  if (tells_of_news(name_of(*info_)) &&
       ::fi_cq_open(domain_.get(), &attributes, &queue, nullptr) == 0) {
     queue_.reset(queue);
     const bool has_one = ::fi_control(&queue_->fid, FI_GETWAIT, &queue_descriptor_) == 0;
@@ -231,7 +234,7 @@ bool OfiPort::try_put(const Put& put) {
     descriptors[pieces++] = memory == nullptr ? nullptr : memory->descriptor();
     bytes += piece.bytes.size();
   }
-  const fi_rma_iov to = {put.target.address, bytes, put.target.key};
+  const fi_rma_iov to = {put.target.address, bytes, put.target.keys[0]};
   fi_msg_rma message = {};
   message.msg_iov = from;
   message.desc = descriptors;
@@ -362,6 +365,20 @@ int OfiPort::wait_descriptor() {
   return ::fi_trywait(fabric_.get(), queues, 1) == FI_SUCCESS ? queue_descriptor_ : -1;
 }
 
-void OfiPort::shut() noexcept { endpoint_.reset(); }
+// Two ports that meet at once both connect, and one of the two connections is refused. ofi_rxm
+// looks for that every 10 ms; what it has not seen when it is closed, libfabric 1.17 leaves open
+// for good.
+void OfiPort::settle() noexcept {
+  const auto settled = std::chrono::steady_clock::now() + kSettling;
+  while (std::chrono::steady_clock::now() < settled) {
+    static_cast<void>(::fi_cq_read(queue_.get(), nullptr, 0));
+    std::this_thread::sleep_for(kSettling / 25);
+  }
+}
+
+void OfiPort::shut() noexcept {
+  if (endpoint_ && name_of(*info_).find("ofi_rxm") != std::string_view::npos) settle();
+  endpoint_.reset();
+}
 
 }  // namespace catenary::ofi

@@ -7,19 +7,20 @@
 // all that guards the memory of software providers.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
 #include "src/base/mapping.h"
 #include "src/transport/put_port.h"
-#include "transports/ofi/provider.h"
+#include "transports/ofi/library.h"
 
 namespace catenary::ofi {
 
 class OfiPort final : public PutPort {
  public:
   // `events`: for how many completions there is room that nobody has looked at.
-  OfiPort(const Provider& provider, std::size_t events);
+  OfiPort(const fi_info& info, std::size_t events);
   ~OfiPort() override;
 
   // Where peers reach us, as the provider writes it.
@@ -49,8 +50,8 @@ class OfiPort final : public PutPort {
     std::uint64_t cookie;
   };
 
-  void open(const Provider& provider, std::size_t events);
-  void open_queue(const Provider& provider, std::size_t events);
+  void open(std::size_t events);
+  void open_queue(std::size_t events);
   // One that the provider does not take yet is posted later.
   void post_receive(Operation& receive);
   void post_what_waits();
@@ -59,6 +60,7 @@ class OfiPort final : public PutPort {
   Operation* take_operation();
   // Whether it was accepted. What failed for good is told at the next progress().
   bool accepted(ssize_t result, Operation& operation);
+  void settle() noexcept;
   void take_completion(const fi_cq_data_entry& entry, PortListener& listener);
   void take_error(PortListener& listener);
   void tell_failure(const Operation& operation, const std::string& why, PortListener& listener);

@@ -8,6 +8,7 @@
 
 #include "src/base/error.h"
 #include "src/transport/socket_hub.h"
+#include "transports/ofi/address.h"
 #include "transports/ofi/card.h"
 
 namespace catenary::ofi {
@@ -127,24 +128,41 @@ bool is_over_ip(const fi_info& info) {
          info.addr_format == FI_SOCKADDR_IN6;
 }
 
-Provider on_interface(const std::string& name, const Config& config, const fi_info& hints) {
-  const std::string host = choose_socket_address(config).host_text();
-  Info info = query(&hints, host.c_str());
-  if (!info) {
-    throw_error(ErrorCode::kSystem, "libfabric's provider %s cannot use the address %s",
-                name.c_str(), host.c_str());
+// One unless more are asked for.
+Provider on_interfaces(const std::string& name, const Config& config, const fi_info& hints) {
+  const std::vector<SocketAddress> addresses = choose_socket_addresses(config);
+  const auto count = static_cast<std::size_t>(std::max<std::int64_t>(config.rails, 1));
+  Provider provider = {.rails = {}, .name = name, .reason = "on"};
+  for (std::size_t rail = 0; rail < count; ++rail) {
+    const SocketAddress& address = addresses[rail % addresses.size()];
+    const std::string host = address.host_text();
+    const Info info = query(&hints, host.c_str());
+    if (!info) {
+      throw_error(ErrorCode::kSystem, "libfabric's provider %s cannot use the address %s",
+                  name.c_str(), host.c_str());
+    }
+    provider.rails.push_back(copy_of(info.get()));
+    provider.reason += (rail == 0 ? " " : ", ") + host;
+    if (!name.starts_with("verbs")) provider.interfaces.push_back(address);
   }
-  return {copy_of(info.get()), name, "on " + host};
+  return provider;
 }
 
-Provider on_card(const std::string& name, const fi_info& list, int rank) {
-  const Card card = choose_card(list, {.rank = rank});
-  return {copy_of(card.info), name, card.about.empty() ? "by itself" : "on " + card.about};
+Provider on_cards(const std::string& name, const Config& config, const fi_info& list,
+                  const Neighbours& here) {
+  // Several endpoints in one process make `shm` of libfabric 1.17 crash.
+  const bool is_lonely = !machine_for(name).empty();
+  const std::size_t rails = is_lonely ? 1 : static_cast<std::size_t>(config.rails);
+  const Cards cards = choose_cards(list, {.here = here}, rails);
+  Provider provider = {.rails = {}, .name = name, .reason = "by itself"};
+  if (!cards.about.empty()) provider.reason = "on " + cards.about;
+  for (const fi_info* info : cards.rails) provider.rails.push_back(copy_of(info));
+  return provider;
 }
 
 }  // namespace
 
-Provider choose_provider(const Config& config, int rank) {
+Provider choose_provider(const Config& config, const Neighbours& here) {
   const Info hints = make_hints();
   const Info all = query(hints.get(), nullptr);
   const std::vector<std::string> there = names_of(all.get());
@@ -153,13 +171,12 @@ Provider choose_provider(const Config& config, int rank) {
   const Info ours = query(hints.get(), nullptr);
   if (!ours) throw_error(ErrorCode::kSystem, "libfabric's provider %s vanished", name.c_str());
   Provider provider =
-      is_over_ip(*ours) ? on_interface(name, config, *hints) : on_card(name, *ours, rank);
+      is_over_ip(*ours) ? on_interfaces(name, config, *hints) : on_cards(name, config, *ours, here);
   const std::uint32_t version = library().version();
   provider.reason = format("libfabric %u.%u, provider %s %s, %s of: %s", FI_MAJOR(version),
                            FI_MINOR(version), name.c_str(), provider.reason.c_str(),
                            config.fi_provider.empty() ? "the best" : "asked for by FI_PROVIDER out",
                            joined(there).c_str());
-  provider.is_over_sockets = is_over_ip(*ours) && !name.starts_with("verbs");
   return provider;
 }
 

@@ -1,7 +1,7 @@
 // Which provider of libfabric, on which interface or card.
 //
 // EFA, then verbs, then TCP; or what FI_PROVIDER names, and nothing else. Providers over IP use the
-// interface that NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY choose, others the nearest card. What
+// interface that NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY choose, others the nearest cards. What
 // every provider must have is asked for here, and is what EFA and verbs have as well: no order, no
 // tags, no threads of its own.
 //
@@ -10,21 +10,25 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "src/base/config.h"
+#include "src/transport/socket_hub.h"
+#include "src/transport/transport.h"
 #include "transports/ofi/library.h"
 
 namespace catenary::ofi {
 
 struct Provider {
-  Info info;
-  std::string name;    // such as "tcp;ofi_rxm"
-  std::string reason;  // why this one, for the log
-  // Over sockets, for whose lost ways libfabric has no word. (Verbs, also named by IP, has.)
-  bool is_over_sockets = false;
+  std::vector<Info> rails;  // one or several, for an endpoint each (src/transport/striped_port.h)
+  std::string name;         // such as "tcp;ofi_rxm"
+  std::string reason;       // why this one, for the log
+  // The interfaces of the rails if it is over sockets, for whose lost ways libfabric has no word.
+  // (Verbs, also named by IP, has.)
+  std::vector<SocketAddress> interfaces = {};
 };
 
-// Of several cards, `rank` says whose turn it is.
-Provider choose_provider(const Config& config, int rank);
+// Several cards are shared with the neighbours.
+Provider choose_provider(const Config& config, const Neighbours& here);
 
 }  // namespace catenary::ofi

@@ -1,11 +1,14 @@
 #include "transports/ofi/transport.h"
 
+#include <deque>
+
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/transport/path_watch.h"
 #include "src/transport/socket_link.h"
 #include "transports/ofi/address.h"
 #include "transports/ofi/attach.h"
+#include "transports/ofi/provider.h"
 
 namespace catenary::ofi {
 namespace {
@@ -21,6 +24,7 @@ class OfiTransport final : public Transport {
     return address_;
   }
   std::string about() const override { return about_; }
+  void note_neighbours(const Neighbours& here) override { here_ = here; }
   bool reaches(ByteView peer_address) const override {
     return ofi::reaches(address_, peer_address);
   }
@@ -32,21 +36,23 @@ class OfiTransport final : public Transport {
   std::vector<bool> attach(std::span<const Bytes> addresses, const Wait&) override {
     std::vector<bool> reached;
     for (const Bytes& address : addresses) reached.push_back(reaches(address));
-    if (port_) hub_ = attach_hub(context_, std::move(port_), addresses, address_, decorate_);
-    if (beside_.socket) {
-      paths_.emplace(context_.rank, std::move(beside_), places_beside(addresses),
-                     context_.config->peer_timeout_s,
-                     [this](int peer) { return hub_->has_heard_of(peer); });
+    if (!rails_.empty()) {
+      hub_ = attach_hub(context_, std::move(rails_), addresses, address_, decorate_);
+    }
+    for (Beside& beside : beside_) {
+      paths_.emplace_back(context_.rank, std::move(beside.listener),
+                          places_beside(addresses, beside.rail), context_.config->peer_timeout_s,
+                          [this](int peer) { return hub_->has_heard_of(peer); });
     }
     return reached;
   }
 
   std::unique_ptr<SendLink> connect(const LinkSpec& spec) override {
-    if (paths_) paths_->watch(spec.peer);
+    for (PathWatch& path : paths_) path.watch(spec.peer);
     return hub_->connect(spec);
   }
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override {
-    if (paths_) paths_->watch(spec.peer);
+    for (PathWatch& path : paths_) path.watch(spec.peer);
     return hub_->listen(spec);
   }
   bool has_come(const LinkSpec& spec) override { return hub_->has_come(spec); }
@@ -55,7 +61,7 @@ class OfiTransport final : public Transport {
   bool poll() override { return hub_ && hub_->poll(); }
   void check_sent() override {
     if (hub_) hub_->check_sent();
-    if (paths_) paths_->check();
+    for (PathWatch& path : paths_) path.check();
   }
   bool try_drain() override { return !hub_ || hub_->try_drain(); }
 
@@ -74,27 +80,39 @@ class OfiTransport final : public Transport {
   }
 
   void open_endpoint() {
-    const Provider provider = choose_provider(*context_.config, context_.rank);
-    port_ = std::make_unique<OfiPort>(provider, event_room(context_));
+    const Provider provider = choose_provider(*context_.config, here_);
     Address address;
     address.provider = provider.name;
-    address.format = provider.info->addr_format;
+    address.format = provider.rails.front()->addr_format;
     address.machine = machine_for(provider.name);
-    address.name = port_->name();
-    is_over_sockets_ = provider.is_over_sockets;
-    if (is_over_sockets_) watch_from(address);
+    std::vector<std::unique_ptr<OfiPort>> rails;
+    for (const Info& info : provider.rails) {
+      rails.push_back(std::make_unique<OfiPort>(*info, event_room(context_)));
+      address.rails.push_back({rails.back()->name(), std::nullopt});
+    }
+    is_over_sockets_ = !provider.interfaces.empty();
+    for (std::size_t rail = 0; rail < provider.interfaces.size(); ++rail) {
+      address.rails[rail].beside = listen_beside(rail, provider.interfaces);
+    }
+    rails_ = std::move(rails);
     address_ = make_address(address);
     about_ = provider.reason;
     log_info(Subsystem::kNet, -1, format("Rank %d: %s", context_.rank, about_.c_str()));
   }
 
-  void watch_from(Address& address) {
+  // Once for each interface: rails that share one share their ways, too.
+  std::optional<SocketAddress> listen_beside(std::size_t rail,
+                                             const std::vector<SocketAddress>& interfaces) {
+    for (const Beside& beside : beside_) {
+      if (interfaces[beside.rail] == interfaces[rail]) return beside.listener.address;
+    }
     try {
-      beside_ = open_listener(*context_.config);
-      address.beside = beside_.address;
+      beside_.push_back({rail, open_listener(interfaces[rail])});
+      return beside_.back().listener.address;
     } catch (const Error& error) {
       log_info(Subsystem::kNet, -1,
                format("Rank %d cannot watch the ways to others: %s", context_.rank, error.what()));
+      return std::nullopt;
     }
   }
 
@@ -103,11 +121,16 @@ class OfiTransport final : public Transport {
   bool is_opened_ = false;
   bool is_over_sockets_ = false;
   std::string about_;
-  Bytes address_;                  // empty without a network
-  std::unique_ptr<OfiPort> port_;  // until attach()
-  SocketListener beside_;          // its socket until attach()
-  std::unique_ptr<PutHub> hub_;    // from attach() on
-  std::optional<PathWatch> paths_;
+  Neighbours here_;
+  Bytes address_;                                // empty without a network
+  std::vector<std::unique_ptr<OfiPort>> rails_;  // until attach()
+  struct Beside {
+    std::size_t rail;  // the first one on its interface
+    SocketListener listener;
+  };
+  std::vector<Beside> beside_;   // the sockets until attach()
+  std::unique_ptr<PutHub> hub_;  // from attach() on
+  std::deque<PathWatch> paths_;
 };
 
 }  // namespace
