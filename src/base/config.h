@@ -43,6 +43,7 @@ struct Config {
   std::int64_t shm_disable = 0;               // NCCL_SHM_DISABLE
   std::int64_t slot_bytes = 65536;            // CATENARY_SLOT_BYTES
   std::int64_t slots = 16;                    // CATENARY_SLOTS
+  std::int64_t belt_bytes = -1;               // CATENARY_BELT_BYTES
   std::int64_t rails = 0;                     // CATENARY_RAILS
   std::int64_t least_loan = 8192;             // CATENARY_LEND_BYTES
   std::int64_t least_lent_in_place = 524288;  // CATENARY_LEND_IN_PLACE_BYTES

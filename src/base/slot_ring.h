@@ -8,14 +8,16 @@
 //     128            line of slot 0: sequence | bytes | 56 bytes of data   | 64 used of 128 bytes
 //     256            line of slot 1                                        |
 //     ...
-//     data_offset    data of slot 0                                        | slot_bytes
-//                    data of slot 1 ...                                    |
+//     data_offset    home of slot 0                                        | slot_bytes
+//                    home of slot 1 ...                                    |
+//     belt_offset    the belt                                              | belt_bytes, or none
 //
 // A message of at most 56 bytes travels in the line of its slot, together with the flag that
-// announces it: one cache line moves. A longer one lies in the data area. A slot is announced by
-// its sequence number, 1 for the first message of the ring, so nothing is ever reset: what an older
-// round left behind is a number that nobody waits for. Lines are written by one side only and stand
-// 128 bytes apart, since processors fetch lines in pairs.
+// announces it: one cache line moves. A longer one lies on the belt (slot_belt.h), or, where that
+// does not take it, in its slot's home; the line says where. A slot is announced by its sequence
+// number, 1 for the first message of the ring, so nothing is ever reset: what an older round left
+// behind is a number that nobody waits for. Lines are written by one side only and stand 128 bytes
+// apart, since processors fetch lines in pairs.
 //
 // A message may stand for memory of the producer's that it lends (how, is not the ring's business):
 // a consumer says once whether it can borrow, and a producer that lent has lent until the ring is
@@ -27,20 +29,25 @@
 // true.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 
 #include "src/base/error.h"
 #include "src/base/fence.h"
+#include "src/base/mapping.h"
+#include "src/base/slot_belt.h"
 #include "src/base/types.h"
 
 namespace catenary {
 
 struct SlotRingShape {
   std::uint32_t slots;
-  std::size_t slot_bytes;  // a multiple of 64
+  std::size_t slot_bytes;      // a multiple of 64
+  std::size_t belt_bytes = 0;  // a multiple of 4096
 
   static constexpr std::size_t kLineSpacing = 128;
   static constexpr std::size_t kPageBytes = 4096;
@@ -53,8 +60,9 @@ struct SlotRingShape {
   constexpr std::size_t data_offset(std::uint32_t slot) const {
     return data_offset() + slot * slot_bytes;
   }
+  constexpr std::size_t belt_offset() const { return round_up(data_offset(slots), kPageBytes); }
   // Whole pages, so that rings side by side never share one.
-  constexpr std::size_t bytes() const { return round_up(data_offset(slots), kPageBytes); }
+  constexpr std::size_t bytes() const { return belt_offset() + belt_bytes; }
 
   bool operator==(const SlotRingShape&) const = default;
 
@@ -70,6 +78,12 @@ struct alignas(64) SlotLine {
   std::atomic<std::uint32_t> sequence;
   std::atomic<std::uint32_t> bytes;
   std::byte data[kInlineBytes];
+
+  // In place of data: where a longer message begins, counted from the ring's first byte.
+  std::atomic<std::uint64_t>& place() {
+    return *reinterpret_cast<std::atomic<std::uint64_t>*>(data);
+  }
+  const std::atomic<std::uint64_t>& place() const { return const_cast<SlotLine*>(this)->place(); }
 };
 static_assert(sizeof(SlotLine) == 64 && std::atomic<std::uint32_t>::is_always_lock_free);
 
@@ -95,8 +109,14 @@ class SlotCursor {
   SlotLine& line() const { return line_of(slot()); }
   // Of the slot after the next.
   SlotLine& second_line() const { return line_of(slot_after(slot())); }
-  std::byte* data() const { return memory_ + shape_.data_offset(slot()); }
+  std::byte* at(std::size_t place) const { return memory_ + place; }
+  std::size_t home() const { return shape_.data_offset(slot()); }
+  std::uint32_t slot() const { return slot_.load(std::memory_order_relaxed); }
   const SlotRingShape& shape() const { return shape_; }
+  // Of the message `distance` before the next one, at most as many as there are slots.
+  std::uint32_t slot_before(std::uint32_t distance) const {
+    return slot() >= distance ? slot() - distance : slot() + shape_.slots - distance;
+  }
   // The number of the next message, counted from 0 and modulo 2^32.
   std::uint32_t next() const { return next_; }
 
@@ -108,7 +128,6 @@ class SlotCursor {
  private:
   std::byte* memory_;
   SlotRingShape shape_;
-  std::uint32_t slot() const { return slot_.load(std::memory_order_relaxed); }
   std::uint32_t slot_after(std::uint32_t slot) const {
     return slot + 1 == shape_.slots ? 0 : slot + 1;
   }
@@ -124,14 +143,27 @@ class SlotCursor {
 class SlotProducer {
  public:
   SlotProducer(std::byte* memory, const SlotRingShape& shape, std::uint32_t messages_before = 0)
-      : cursor_(memory, shape, messages_before), released_(messages_before) {}
+      : SlotProducer(memory, shape, messages_before, shape.belt_bytes) {}
+  // `belt_bytes`: as much of the belt as it uses.
+  SlotProducer(std::byte* memory, const SlotRingShape& shape, std::uint32_t messages_before,
+               std::size_t belt_bytes)
+      : cursor_(memory, shape, messages_before),
+        released_(messages_before),
+        belt_(belt_bytes, shape.slots) {}
 
   // Room for 0 < bytes <= slot_bytes in the next slot, or an empty span while the ring is full.
   ByteSpan try_acquire(std::size_t bytes) {
     CATENARY_ASSERT(bytes != 0 && bytes <= cursor_.shape().slot_bytes);
     if (cursor_.next() - released_ >= cursor_.shape().slots && !see_released()) return {};
-    acquired_bytes_ = bytes;
-    return {bytes <= kInlineBytes ? cursor_.line().data : cursor_.data(), bytes};
+    if (bytes <= kInlineBytes) {
+      acquired_bytes_ = bytes;
+      return {cursor_.line().data, bytes};
+    }
+    if (acquired_bytes_ != bytes) {
+      acquired_bytes_ = bytes;
+      acquired_place_ = place_of(bytes);
+    }
+    return {cursor_.at(acquired_place_), bytes};
   }
 
   // Fetches the line that the next message will be announced in, ahead of time: getting it from the
@@ -156,11 +188,20 @@ class SlotProducer {
   void commit(std::size_t bytes) {
     CATENARY_ASSERT(bytes != 0 && bytes <= acquired_bytes_);
     SlotLine& line = cursor_.line();
-    // Where a message lies follows from its length alone, so a large span filled with little moves.
-    if (bytes <= kInlineBytes && acquired_bytes_ > kInlineBytes) {
-      std::memcpy(line.data, cursor_.data(), bytes);
+    const bool is_long = bytes > kInlineBytes;
+    if (is_long && acquired_place_ >= cursor_.shape().belt_offset()) {
+      belt_.lay(cursor_.slot(), acquired_place_ - cursor_.shape().belt_offset(), acquired_bytes_);
+    } else {
+      belt_.pass(cursor_.slot());
     }
-    // Relaxed: ordered by the store of the sequence below.
+    belt_.grow_with(bytes);
+    // Relaxed, this and the next: ordered by the store of the sequence below.
+    if (is_long) {
+      line.place().store(acquired_place_, std::memory_order_relaxed);
+    } else if (acquired_bytes_ > kInlineBytes) {
+      // What is short travels in the line, so a large span filled with little moves.
+      std::memcpy(line.data, cursor_.at(acquired_place_), bytes);
+    }
     line.bytes.store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
     // Release: who reads this number also sees the length and the data.
     line.sequence.store(cursor_.next() + 1, std::memory_order_release);
@@ -169,6 +210,30 @@ class SlotProducer {
   }
 
  private:
+  // Of a long message in the next slot.
+  std::size_t place_of(std::size_t bytes) {
+    if (!belt_.takes(bytes)) return cursor_.home();
+    std::optional<std::size_t> place = belt_.try_place(bytes);
+    if (!place) {
+      see_released();
+      place = belt_.try_place(bytes);
+      if (!place) return cursor_.home();
+    }
+    touch_belt(*place + bytes);
+    return cursor_.shape().belt_offset() + *place;
+  }
+
+  // Brings in what the belt's first round comes to, in pieces: a page at a time takes longer.
+  void touch_belt(std::size_t end) {
+    constexpr std::size_t kPiece = std::size_t{1} << 16;
+    const SlotRingShape& shape = cursor_.shape();
+    while (touched_ < end) {
+      populate(cursor_.at(shape.belt_offset() + touched_),
+               std::min(kPiece, shape.belt_bytes - touched_));
+      touched_ += kPiece;
+    }
+  }
+
   // Reads the consumer's line, which the consumer keeps writing: only when the ring looks full.
   bool see_released() {
     // Acquire: the consumer has done reading the slots that it counts here before we overwrite
@@ -181,12 +246,16 @@ class SlotProducer {
                   "process is faulty",
                   std::uint32_t{0} - held);
     }
+    belt_.free_but(held, cursor_.slot_before(held));
     return held < cursor_.shape().slots;
   }
 
   SlotCursor cursor_;
   std::uint32_t released_;  // as last seen
+  SlotBelt belt_;
+  std::size_t touched_ = 0;  // bytes of the belt that have been brought in
   std::size_t acquired_bytes_ = 0;
+  std::size_t acquired_place_ = 0;  // of what does not fit into its line
 };
 
 class SlotConsumer {
@@ -207,7 +276,8 @@ class SlotConsumer {
                   "process is faulty",
                   bytes, cursor_.shape().slot_bytes);
     }
-    return {bytes <= kInlineBytes ? line.data : cursor_.data(), bytes};
+    if (bytes <= kInlineBytes) return {line.data, bytes};
+    return {cursor_.at(checked_place(line, bytes)), bytes};
   }
 
   void say_that_it_borrows() { cursor_.borrows().store(1, std::memory_order_release); }
@@ -229,6 +299,19 @@ class SlotConsumer {
   }
 
  private:
+  std::size_t checked_place(const SlotLine& line, std::size_t bytes) const {
+    const SlotRingShape& shape = cursor_.shape();
+    // Relaxed and once, as the length.
+    const std::size_t place = line.place().load(std::memory_order_relaxed);
+    if (place < shape.data_offset() || place > shape.bytes() - bytes) {
+      throw_error(ErrorCode::kRemote,
+                  "a peer damaged a ring: a message of %zu bytes at %zu of %zu; the peer's process "
+                  "is faulty",
+                  bytes, place, shape.bytes());
+    }
+    return place;
+  }
+
   SlotCursor cursor_;
 };
 

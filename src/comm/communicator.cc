@@ -37,6 +37,14 @@ std::optional<UserBlock> find_user_block(const std::byte* address) {
   return UserBlock{announced->memory, announced->number | kAnnounced};
 }
 
+// What is written again before both cores have let go of it is slow to write, so a belt is nearly
+// as long as what they keep for themselves; and those of both directions stay in what they share.
+std::size_t belt_bytes(const Config& config) {
+  if (config.belt_bytes >= 0) return static_cast<std::size_t>(config.belt_bytes);
+  const std::size_t own = second_level_cache_bytes();
+  return std::min(own + own / 4 * 3, last_level_cache_bytes() / 4);
+}
+
 TransportContext transport_context(const Membership& membership, std::size_t slice_bytes,
                                    Device& device, const Config& config) {
   TransportContext context;
@@ -45,6 +53,7 @@ TransportContext transport_context(const Membership& membership, std::size_t sli
   context.key = membership.derive_key("transport");
   context.slot_bytes = slice_bytes + kSlotOverhead;
   context.slots = static_cast<std::uint32_t>(config.slots);
+  context.belt_bytes = belt_bytes(config);
   context.config = &config;
   context.find_block = find_user_block;
   context.wake = [&device] { device.doorbell().ring(); };
@@ -137,6 +146,7 @@ void Communicator::meet(const UniqueId& id, const TransportFactory& transports) 
       rank_, nranks_, *links, facts, longest,
       AlgorithmRules(config_.algorithm, config_.nccl_algo, config_.nccl_proto));
   for (Transport* transport : links->in_use()) {
+    transport->note_crowding(links->local_ranks() > facts.cores);
     if (transport->doorbell() == nullptr) {
       polled_.push_back(transport);
     } else {

@@ -17,6 +17,7 @@ namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 constexpr std::size_t kUsualCacheBytes = std::size_t{8} << 20;
+constexpr std::size_t kUsualSecondCacheBytes = std::size_t{1} << 20;
 constexpr int kMostCores = 8192;
 
 // "max 100000" or "150000 100000", as in cpu.max of v2.
@@ -79,6 +80,22 @@ std::string text_of(const char* path) {
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+// Of those of the first usable core, up to a level; 0 if the system does not tell.
+std::size_t largest_cache(int highest_level) {
+  const std::string core = std::to_string(allowed_cores().front());
+  const std::string folder = "/sys/devices/system/cpu/cpu" + core + "/cache/index";
+  std::size_t most = 0;
+  for (int index = 0; index < 16; ++index) {
+    std::ifstream size_file(folder + std::to_string(index) + "/size");
+    std::ifstream level_file(folder + std::to_string(index) + "/level");
+    std::string size;
+    int level = 0;
+    if (!(size_file >> size) || !(level_file >> level)) break;
+    if (level <= highest_level) most = std::max(most, parse_cache_bytes(size));
+  }
+  return most;
 }
 
 }  // namespace
@@ -172,16 +189,13 @@ std::string boot_id() {
 }
 
 std::size_t last_level_cache_bytes() {
-  const std::string core = std::to_string(allowed_cores().front());
-  const std::string folder = "/sys/devices/system/cpu/cpu" + core + "/cache/index";
-  std::size_t most = 0;
-  for (int index = 0; index < 16; ++index) {
-    std::ifstream file(folder + std::to_string(index) + "/size");
-    std::string text;
-    if (!(file >> text)) break;
-    most = std::max(most, parse_cache_bytes(text));
-  }
+  const std::size_t most = largest_cache(std::numeric_limits<int>::max());
   return most != 0 ? most : kUsualCacheBytes;
+}
+
+std::size_t second_level_cache_bytes() {
+  const std::size_t most = largest_cache(2);
+  return most != 0 ? most : kUsualSecondCacheBytes;
 }
 
 MachineMemory machine_memory() {

@@ -43,6 +43,9 @@ std::string boot_id();
 
 // Bytes of the largest cache that the first usable core sees; 8 MiB if the system does not tell.
 std::size_t last_level_cache_bytes();
+// Of its cache of the second level, which mostly a core has to itself; 1 MiB if the system does not
+// tell.
+std::size_t second_level_cache_bytes();
 
 // Bytes of the machine's memory, and those that could be had now without swapping; 0 if the system
 // does not tell.

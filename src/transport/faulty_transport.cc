@@ -119,6 +119,7 @@ class FaultyTransport final : public Transport {
 
   std::string_view name() const override { return inside_->name(); }
   void note_neighbours(const Neighbours& here) override { inside_->note_neighbours(here); }
+  void note_crowding(bool is_crowded) override { inside_->note_crowding(is_crowded); }
   Bytes address() override { return inside_->address(); }
   std::string about() const override { return inside_->about(); }
   bool reaches(ByteView peer_address) const override { return inside_->reaches(peer_address); }

@@ -14,7 +14,9 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 46;
 // of 16 slots have 7 MB of them, once all pairs are linked.
 constexpr int kMostWarmedMembers = 8;
 constexpr std::uint32_t kMostWarmedSlots = 16;
-// Of each slot: where messages of up to 4 KB lie.
+// Shorter ones are no better than the homes of slots.
+constexpr std::size_t kLeastBeltBytes = std::size_t{1} << 18;
+// Of each home: where messages of up to 4 KB lie.
 constexpr std::size_t kWarmedBytes = 2 * SlotRingShape::kPageBytes;
 
 std::size_t channel_index(int member, Channel channel) {
@@ -24,9 +26,10 @@ std::size_t channel_index(int member, Channel channel) {
 class RingSendLink final : public SendLink {
  public:
   RingSendLink(std::shared_ptr<const RingArena> arena, int from, int to, Channel channel,
-               const SharedHeap& heap)
+               bool uses_belt, const SharedHeap& heap)
       : arena_(std::move(arena)),
-        ring_(arena_->ring(from, to, channel), arena_->shape().ring),
+        ring_(arena_->ring(from, to, channel), arena_->shape().ring, 0,
+              uses_belt ? arena_->shape().ring.belt_bytes : 0),
         peer_bell_(arena_->bell(to)),
         heap_(heap) {}
 
@@ -121,6 +124,14 @@ std::size_t RingArenaShape::bytes() const {
   return ring_offset(members, 0, Channel{});
 }
 
+RingArenaShape arena_shape(const TransportContext& context, int members) {
+  SlotRingShape ring{context.slots, context.slot_bytes};
+  const auto others = static_cast<std::size_t>(std::max(members - 1, 1));
+  const std::size_t belt = context.belt_bytes / others;
+  if (belt >= kLeastBeltBytes) ring.belt_bytes = belt - belt % SlotRingShape::kPageBytes;
+  return {members, ring};
+}
+
 RingArena::RingArena(Mapping memory, const RingArenaShape& shape, bool shared)
     : memory_(std::move(memory)), shape_(shape), shared_(shared) {
   CATENARY_ASSERT(memory_.bytes() >= shape_.bytes());
@@ -159,7 +170,7 @@ std::unique_ptr<SendLink> ArenaSeat::connect(const LinkSpec& spec, const SharedH
   const int peer = member_of(spec.peer);
   take(sends_made_, peer, spec);
   arena_->warm(self_, peer, spec.channel);
-  return std::make_unique<RingSendLink>(arena_, self_, peer, spec.channel, heap);
+  return std::make_unique<RingSendLink>(arena_, self_, peer, spec.channel, !is_crowded_, heap);
 }
 
 std::unique_ptr<RecvLink> ArenaSeat::listen(const LinkSpec& spec, ReadableHeap peer_heap) {

@@ -36,6 +36,10 @@ struct RingArenaShape {
   bool operator==(const RingArenaShape&) const = default;
 };
 
+// As the context says. A rank's belts together are as long as that of one pair; where many ranks
+// leave little of it to each, there are none.
+RingArenaShape arena_shape(const TransportContext& context, int members);
+
 class RingArena {
  public:
   // `memory` holds shape.bytes(); `shared`: other processes map it too.
@@ -59,6 +63,9 @@ class ArenaSeat {
   // `ranks`: the members in order; `rank` is one of them.
   ArenaSeat(std::shared_ptr<const RingArena> arena, std::vector<int> ranks, int rank);
 
+  // Where ranks take turns on a core, they share its caches, and the homes of slots, which are
+  // shorter than belts, are better: links that are made from now on use these only.
+  void note_crowding(bool is_crowded) { is_crowded_ = is_crowded; }
   // `heap`: our own, which we lend from; `peer_heap`: the peer's, as far as we can read it.
   std::unique_ptr<SendLink> connect(const LinkSpec& spec, const SharedHeap& heap);
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec, ReadableHeap peer_heap);
@@ -74,6 +81,7 @@ class ArenaSeat {
   Doorbell bell_;
   std::vector<bool> sends_made_;
   std::vector<bool> recvs_made_;
+  bool is_crowded_ = false;
 };
 
 // The ranks whose addresses `transport` reaches, in order: the group, if reaches() is an

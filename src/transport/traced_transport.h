@@ -33,6 +33,7 @@ class TracedTransport final : public Transport {
   std::string_view name() const override { return inside_->name(); }
   std::string about() const override { return inside_->about(); }
   void note_neighbours(const Neighbours& here) override { inside_->note_neighbours(here); }
+  void note_crowding(bool is_crowded) override { inside_->note_crowding(is_crowded); }
   Bytes address() override { return inside_->address(); }
   bool reaches(ByteView peer_address) const override { return inside_->reaches(peer_address); }
   std::size_t longest_message() const override { return inside_->longest_message(); }

@@ -115,6 +115,7 @@ struct TransportContext {
   std::array<std::byte, 32> key{};
   std::size_t slot_bytes = 65536;  // a multiple of 64
   std::uint32_t slots = 16;        // at least 2
+  std::size_t belt_bytes = 0;      // of shared memory, for the messages of a pair of ranks
   const Config* config = nullptr;
   SharedHeap heap = {};  // of this process
   BlockFinder find_block = {};
@@ -135,6 +136,9 @@ class Transport {
 
   // Before address(), for networks: neighbours share what the machine has of cards.
   virtual void note_neighbours(const Neighbours&) {}
+
+  // Before links are made: whether the ranks of this machine have to take turns on its cores.
+  virtual void note_crowding(bool) {}
 
   // Opaque to all but this kind of transport: what peers need in order to judge and to reach us.
   // The first call opens what they are to reach, which a network that nobody needs is spared; the

@@ -52,7 +52,8 @@ bool holds(ByteView view, std::uint64_t message) {
 }
 
 std::vector<std::size_t> edge_sizes(std::size_t slot_bytes) {
-  std::vector<std::size_t> sizes = {1, 7, 8, 55, 56, 57, 63, 64, slot_bytes - 1, slot_bytes};
+  std::vector<std::size_t> sizes = {
+      1, 7, 8, 55, 56, 57, 63, 64, 1535, 1536, 2000, 3000, slot_bytes - 1, slot_bytes};
   std::erase_if(sizes, [&](std::size_t bytes) { return bytes > slot_bytes; });
   return sizes;
 }
@@ -168,7 +169,12 @@ TEST(SlotRing, spans_stay_as_they_are_while_the_other_slots_turn) {
 }
 
 TEST(SlotRing, two_threads_pass_every_size_in_order) {
-  for (const SlotRingShape shape : {SlotRingShape{2, 64}, {2, 128}, {3, 4096}, {16, 8192}}) {
+  for (const SlotRingShape shape : {SlotRingShape{2, 64},
+                                    {2, 128},
+                                    {3, 4096},
+                                    {16, 8192},
+                                    {3, 4096, 8192},
+                                    {16, 8192, 1 << 18}}) {
     const RingMemory memory(shape);
     stream(memory.get(), shape, 4000, 0);
   }
@@ -255,6 +261,26 @@ TEST(SlotRing, a_length_beyond_the_slot_is_the_peers_fault) {
     try {
       consumer.try_peek();
       ADD_FAILURE() << "accepted a message of " << bytes << " bytes";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kRemote);
+    }
+  }
+}
+
+TEST(SlotRing, a_place_outside_of_the_ring_is_the_peers_fault) {
+  constexpr SlotRingShape kShape{2, 128, 4096};
+  for (const std::uint64_t place :
+       {std::uint64_t{0}, std::uint64_t{kShape.data_offset() - 1},
+        std::uint64_t{kShape.bytes() - 127}, ~std::uint64_t{0}, ~std::uint64_t{127}}) {
+    const RingMemory memory(kShape);
+    auto& line = *reinterpret_cast<SlotLine*>(memory.get() + SlotRingShape::kLineSpacing);
+    line.bytes.store(128);
+    line.place().store(place);
+    line.sequence.store(1);
+    SlotConsumer consumer(memory.get(), kShape);
+    try {
+      consumer.try_peek();
+      ADD_FAILURE() << "accepted a message at " << place;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kRemote);
     }

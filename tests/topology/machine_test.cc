@@ -77,6 +77,8 @@ TEST(CacheBytes, are_parsed_as_the_system_writes_them) {
   EXPECT_EQ(parse_cache_bytes(""), 0u);
   EXPECT_EQ(parse_cache_bytes("12X"), 0u);
   EXPECT_GE(last_level_cache_bytes(), 1u << 16);
+  EXPECT_GE(second_level_cache_bytes(), 1u << 16);
+  EXPECT_LE(second_level_cache_bytes(), last_level_cache_bytes());
 }
 
 TEST(CoreTime, is_that_of_the_cores_asked_for) {

@@ -23,7 +23,7 @@ Registry& registry() {
 }  // namespace
 
 std::shared_ptr<const RingArena> attach_arena(const TransportContext& context, int members) {
-  const RingArenaShape shape{members, {context.slots, context.slot_bytes}};
+  const RingArenaShape shape = arena_shape(context, members);
   Registry& known = registry();
   const std::lock_guard lock(known.mutex);
   std::erase_if(known.arenas, [](const auto& entry) { return entry.second.expired(); });
@@ -31,9 +31,11 @@ std::shared_ptr<const RingArena> attach_arena(const TransportContext& context, i
   if (std::shared_ptr<const RingArena> arena = entry.lock()) {
     if (arena->shape() == shape) return arena;
     throw_error(ErrorCode::kInvalidUsage,
-                "rank %d has %u slots of %zu bytes, other ranks of its process %u of %zu",
-                context.rank, shape.ring.slots, shape.ring.slot_bytes, arena->shape().ring.slots,
-                arena->shape().ring.slot_bytes);
+                "rank %d has %u slots of %zu bytes and belts of %zu, other ranks of its process %u "
+                "of %zu and %zu",
+                context.rank, shape.ring.slots, shape.ring.slot_bytes, shape.ring.belt_bytes,
+                arena->shape().ring.slots, arena->shape().ring.slot_bytes,
+                arena->shape().ring.belt_bytes);
   }
   auto arena =
       std::make_shared<const RingArena>(Mapping::anonymous(shape.bytes()), shape, /*shared=*/false);

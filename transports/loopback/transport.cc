@@ -29,6 +29,7 @@ class LoopbackTransport final : public Transport {
     return proven;
   }
 
+  void note_crowding(bool is_crowded) override { seat_->note_crowding(is_crowded); }
   std::unique_ptr<SendLink> connect(const LinkSpec& spec) override {
     return seat_->connect(spec, context_.heap);
   }

@@ -55,6 +55,7 @@ class ShmTransport final : public Transport {
     return proven;
   }
 
+  void note_crowding(bool is_crowded) override { seat_->note_crowding(is_crowded); }
   std::unique_ptr<SendLink> connect(const LinkSpec& spec) override {
     return seat_->connect(spec, context_.heap);
   }
