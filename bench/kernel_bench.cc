@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "src/kernels/copy.h"
+#include "src/base/copy.h"
 #include "src/kernels/reduce.h"
 
 namespace {
@@ -219,9 +219,9 @@ void register_form(const Form& form, DataType type, ReduceOp op, Isa isa) {
 void register_copies() {
   const std::pair<const char*, Work> copies[] = {
       {"copy", [](const ReduceKernels&, Operands& o,
-                  std::size_t bytes) { catenary::kernels::copy(o[0], o[1], bytes); }},
+                  std::size_t bytes) { catenary::copy(o[0], o[1], bytes); }},
       {"copy_streaming", [](const ReduceKernels&, Operands& o, std::size_t bytes) {
-         catenary::kernels::copy_streaming(o[0], o[1], bytes);
+         catenary::copy_streaming(o[0], o[1], bytes);
        }}};
   for (const auto& [name, work] : copies) {
     for (const Place& place : places()) {

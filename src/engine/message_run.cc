@@ -4,8 +4,8 @@
 #include <cstring>
 #include <optional>
 
+#include "src/base/copy.h"
 #include "src/engine/framing.h"
-#include "src/kernels/copy.h"
 
 namespace catenary {
 
@@ -44,7 +44,7 @@ bool MessageRun::send_slice(std::size_t bytes) {
   if (loan) {
     std::memcpy(slot.data() + skip, &*loan, sizeof *loan);
   } else if (bytes > 0) {
-    std::memcpy(slot.data() + skip, data, bytes);
+    spec_.send->write(slot.data() + skip, {data, bytes});
   }
   spec_.send->commit(skip + payload);
   return true;
@@ -81,7 +81,7 @@ void MessageRun::copy_own() {
 void MessageRun::keep(const std::byte* data, std::size_t bytes) {
   std::byte* const to = spec_.output + moved_;
   if (spec_.past_caches) {
-    kernels::copy_streaming(to, data, bytes);
+    copy_streaming(to, data, bytes);
   } else if (bytes > 0) {
     std::memcpy(to, data, bytes);
   }

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <span>
 
+#include "src/base/copy.h"
 #include "src/base/error.h"
-#include "src/kernels/copy.h"
 
 namespace catenary {
 namespace {
@@ -238,7 +238,9 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, Slice slice, bool first
     const auto fold = past_caches ? spec_.kernels->fold_streaming : spec_.kernels->fold;
     fold(out, operands, step.fold_count, count);
     if (step.dst.buffer == Buffer::kOutput) finish_average(kept, slice.bytes);
-    if (!lent && !from_memory) copy_unless_same(passed_on, out, slice.bytes);
+    if (passed_on != nullptr && passed_on != out && !lent && !from_memory) {
+      step.send->write(passed_on, {out, slice.bytes});
+    }
   }
   if (borrowed_) {
     for (int i = 0; i < step.fold_count; ++i) {
@@ -372,9 +374,9 @@ inline void ScheduleRun::apply(const PlannedStep& step, const std::byte* receive
   if (!computes(received, own, own_is_input)) {
     const std::byte* from = received != nullptr ? received : own;
     if (kept != nullptr && kept != from && spec_.past_caches && step.for_good) {
-      return kernels::copy_streaming(kept, from, bytes);
+      return copy_streaming(kept, from, bytes);
     }
-    copy_unless_same(passed_on, from, bytes);
+    if (passed_on != nullptr) step.send->write(passed_on, {from, bytes});
     copy_unless_same(kept, from, bytes);
     return;
   }
@@ -385,18 +387,21 @@ void ScheduleRun::compute(const PlannedStep& step, const std::byte* received, co
                           bool own_is_input, std::byte* kept, std::byte* passed_on,
                           std::size_t bytes) {
   const bool scale_own = scaled_ && own_is_input && own != nullptr;
-  const std::size_t block = kept != nullptr && passed_on != nullptr ? kBlockBytes : bytes;
+  alignas(64) std::array<std::byte, kBlockBytes> elsewhere;
+  const bool is_written =
+      passed_on != nullptr && (kept != nullptr || step.send->writes_past_caches());
+  const std::size_t block = is_written ? kBlockBytes : bytes;
   for (std::size_t at = 0; at < bytes; at += block) {
     const std::size_t now = std::min(block, bytes - at);
     const std::size_t count = elements_in(now);
-    std::byte* out = (kept != nullptr ? kept : passed_on) + at;
+    std::byte* out = kept != nullptr ? kept + at : is_written ? elsewhere.data() : passed_on + at;
     if (received == nullptr) {
       spec_.kernels->scale(out, own + at, spec_.scaling.value, count);
     } else {
       combine(step, out, received + at, own + at, scale_own, count);
     }
     if (received != nullptr && step.dst.buffer == Buffer::kOutput) finish_average(out, now);
-    if (kept != nullptr && passed_on != nullptr) std::memcpy(passed_on + at, out, now);
+    if (is_written) step.send->write(passed_on + at, {out, now});
   }
 }
 

@@ -60,6 +60,8 @@ class FaultySendLink final : public SendLink {
     acquired_ = !span.empty();
     return span;
   }
+  void write(std::byte* at, ByteView data) override { inside_->write(at, data); }
+  bool writes_past_caches() const noexcept override { return inside_->writes_past_caches(); }
   void commit(std::size_t bytes) override {
     inside_->commit(bytes);
     acquired_ = false;

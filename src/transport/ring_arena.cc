@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/error.h"
+#include "src/transport/slot_writer.h"
 
 namespace catenary {
 namespace {
@@ -34,6 +35,8 @@ class RingSendLink final : public SendLink {
         heap_(heap) {}
 
   ByteSpan try_acquire(std::size_t bytes) override { return ring_.try_acquire(bytes); }
+  void write(std::byte* at, ByteView data) override { writer_.write(at, data); }
+  bool writes_past_caches() const noexcept override { return writer_.streams(); }
   void commit(std::size_t bytes) override {
     ring_.commit(bytes);
     peer_bell_.ring();
@@ -59,6 +62,7 @@ class RingSendLink final : public SendLink {
   SlotProducer ring_;
   Doorbell peer_bell_;
   SharedHeap heap_;
+  SlotWriter writer_{now_ns};
   bool peer_borrows_ = false;
   bool lent_ = false;  // a message not yet released may be a loan
 };

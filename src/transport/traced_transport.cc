@@ -37,6 +37,8 @@ class TracedTransport::CountingSendLink final : public SendLink {
   ByteSpan try_acquire(std::size_t bytes) override {
     return counters_.count_if_empty(inside_->try_acquire(bytes));
   }
+  void write(std::byte* at, ByteView data) override { inside_->write(at, data); }
+  bool writes_past_caches() const noexcept override { return inside_->writes_past_caches(); }
   void commit(std::size_t bytes) override {
     inside_->commit(bytes);
     counters_.count_message(bytes);

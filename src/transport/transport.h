@@ -38,13 +38,18 @@ class SendLink {
   // Room for `bytes` (at most the transport's slot_bytes) in the next free slot, or an empty span
   // while none is free. Calling it again before commit gives the same slot. bytes may not be 0.
   virtual ByteSpan try_acquire(std::size_t bytes) = 0;
+  // Copies into a part of that room, by the stores that are quickest there.
+  virtual void write(std::byte* at, ByteView data) { std::memcpy(at, data.data(), data.size()); }
+  // Whether those are so much quicker than others that results are better computed elsewhere, and
+  // then written.
+  virtual bool writes_past_caches() const noexcept { return false; }
   // Publishes the first `bytes` of the span, 0 < bytes <= what was acquired, and rings the peer.
   virtual void commit(std::size_t bytes) = 0;
   // Publishes the first `skip` bytes of the span and then `data`, which lies in the caller's memory
   // and may change afterwards. Together they are what was acquired. Where spares_copy(), of data
   // that is long, that costs less than to write it into the span.
   virtual void commit_from(std::size_t skip, ByteView data) {
-    std::memcpy(try_acquire(skip + data.size()).data() + skip, data.data(), data.size());
+    write(try_acquire(skip + data.size()).data() + skip, data);
     commit(skip + data.size());
   }
   virtual bool spares_copy() const noexcept { return false; }

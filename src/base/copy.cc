@@ -1,4 +1,4 @@
-#include "src/kernels/copy.h"
+#include "src/base/copy.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #endif
 
-namespace catenary::kernels {
+namespace catenary {
 
 void copy(void* out, const void* in, std::size_t bytes) {
   if (bytes != 0) std::memcpy(out, in, bytes);
@@ -36,4 +36,4 @@ void copy_streaming(void* out, const void* in, std::size_t bytes) {
 void copy_streaming(void* out, const void* in, std::size_t bytes) { copy(out, in, bytes); }
 #endif
 
-}  // namespace catenary::kernels
+}  // namespace catenary

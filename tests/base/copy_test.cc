@@ -1,10 +1,10 @@
-#include "src/kernels/copy.h"
+#include "src/base/copy.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace catenary::kernels {
+namespace catenary {
 namespace {
 
 using Copy = void (*)(void* out, const void* in, std::size_t bytes);
@@ -28,4 +28,4 @@ TEST(Copy, copies_these_bytes_and_no_others) { expect_exact_copies(copy); }
 TEST(Copy, streaming_copies_these_bytes_and_no_others) { expect_exact_copies(copy_streaming); }
 
 }  // namespace
-}  // namespace catenary::kernels
+}  // namespace catenary

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace catenary::kernels {
+namespace catenary {
 
 // The C library's, which already chooses by size and processor.
 void copy(void* out, const void* in, std::size_t bytes);
@@ -12,4 +12,4 @@ void copy(void* out, const void* in, std::size_t bytes);
 // and keeps the caches as they are. Done, for other threads too, when it returns.
 void copy_streaming(void* out, const void* in, std::size_t bytes);
 
-}  // namespace catenary::kernels
+}  // namespace catenary

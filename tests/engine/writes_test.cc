@@ -1,0 +1,113 @@
+// What a step sends, whatever way its link wants slots to be written: sums are made in the slot, or
+// elsewhere and then written.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "src/engine/schedule_run.h"
+#include "tests/engine/fake_links.h"
+
+namespace catenary {
+namespace {
+
+constexpr std::size_t kBytes = 20'001;  // more than two blocks, and not whole ones
+
+// A link that may ask for writes, and counts the bytes that came by them.
+struct WrittenSend final : SendLink {
+  ByteSpan try_acquire(std::size_t bytes) override {
+    slot.resize(bytes);
+    return slot;
+  }
+  void write(std::byte* at, ByteView data) override {
+    written += data.size();
+    std::memcpy(at, data.data(), data.size());
+  }
+  bool writes_past_caches() const noexcept override { return past_caches; }
+  void commit(std::size_t bytes) override { committed = bytes; }
+  bool try_flush() override { return true; }
+
+  bool past_caches = false;
+  Bytes slot;
+  std::size_t written = 0;
+  std::size_t committed = 0;
+};
+
+Bytes pattern(unsigned factor) {
+  Bytes bytes(kBytes);
+  for (std::size_t i = 0; i < kBytes; ++i) bytes[i] = static_cast<std::byte>(i * factor % 251);
+  return bytes;
+}
+
+struct Writes : testing::Test {
+  // One step: takes what comes from rank 1, adds the own input, keeps the sum if `keeps`, and
+  // passes it on to rank 2.
+  void run(bool keeps) {
+    Descriptor opening;
+    opening.kind = Collective::kReduceScatter;
+    opening.count = kBytes;
+    const std::size_t skip = opening_bytes(kBytes);
+    recv.message.resize(skip + kBytes);
+    std::memcpy(recv.message.data(), &opening, sizeof opening);
+    std::ranges::copy(theirs, recv.message.begin() + static_cast<std::ptrdiff_t>(skip));
+    plan.steps = {{.recv = &recv,
+                   .send = &send,
+                   .src = input(0),
+                   .dst = keeps ? output(0) : Chunk{},
+                   .extent = input(0),
+                   .recv_from = 1,
+                   .send_to = 2,
+                   .opens_recv = true,
+                   .opens_send = true}};
+    plan.sends = {{&send, 2}};
+    RunSpec spec;
+    spec.plan = &plan;
+    spec.kernels =
+        &kernels::reduce_kernels(DataType::kUint8, ReduceOp::kSum, kernels::Isa::kScalar);
+    spec.input = mine.data();
+    spec.output = kept.data();
+    spec.slicing = Slicing(Partition::split(kBytes, 1, 1), 65536, 4);
+    spec.descriptor = opening;
+    EXPECT_EQ(ScheduleRun(spec).advance(), Task::Progress::kDone);
+
+    Bytes sum(kBytes);
+    for (std::size_t i = 0; i < kBytes; ++i) {
+      sum[i] =
+          static_cast<std::byte>(static_cast<unsigned>(mine[i]) + static_cast<unsigned>(theirs[i]));
+    }
+    EXPECT_EQ(send.committed, skip + kBytes);
+    EXPECT_TRUE(std::ranges::equal(ByteView(send.slot).subspan(skip), sum));
+    EXPECT_EQ(kept, keeps ? sum : Bytes(kBytes));
+  }
+
+  WrittenSend send;
+  FakeRecv recv;
+  Plan plan;
+  Bytes mine = pattern(3);
+  Bytes theirs = pattern(7);
+  Bytes kept = Bytes(kBytes);
+};
+
+TEST_F(Writes, sums_are_made_in_the_slot) {
+  run(/*keeps=*/false);
+  EXPECT_EQ(send.written, 0u);
+}
+
+TEST_F(Writes, sums_are_made_elsewhere_where_the_link_stores_past_the_caches) {
+  send.past_caches = true;
+  run(/*keeps=*/false);
+  EXPECT_EQ(send.written, kBytes);
+}
+
+TEST_F(Writes, sums_that_are_kept_are_copied) {
+  for (const bool past_caches : {false, true}) {
+    send = {};
+    send.past_caches = past_caches;
+    run(/*keeps=*/true);
+    EXPECT_EQ(send.written, kBytes);
+  }
+}
+
+}  // namespace
+}  // namespace catenary
