@@ -65,7 +65,9 @@ class Compiler {
       if (chunk.buffer == Buffer::kOutput) read.insert(chunk.index);
     };
     for (auto step = plan_.steps.rbegin(); step != plan_.steps.rend(); ++step) {
-      step->for_good = step->dst.buffer == Buffer::kOutput && step->send == nullptr &&
+      // A fold that sends reads what it has summed.
+      const bool is_read_at_once = step->send != nullptr && step->fold_count > 0;
+      step->for_good = step->dst.buffer == Buffer::kOutput && !is_read_at_once &&
                        !read.contains(step->dst.index);
       note(step->src);
       const auto first = plan_.fold_sources.begin() + step->fold_first;

@@ -25,7 +25,7 @@ struct PlannedStep {
   int recv_from = kNobody;
   int send_to = kNobody;
   bool received_first = false;
-  bool for_good = false;    // it writes output that no step after it reads or sends
+  bool for_good = false;    // it writes output that no step reads or sends afterwards
   bool opens_recv = false;  // the first message of the operation on that link
   bool opens_send = false;
   int fold_first = 0;  // a fold of `fold_count` sources, the first at this index; 0: not a fold

@@ -152,11 +152,14 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
       sends && !receives && (step.dst || whole != nullptr) && !scaled_ && !is_lent_copy;
   std::byte* sent_copy = lent || whole != nullptr ? nullptr : passed_on;
   if (sends_first) {  // so that the peer need not wait until we have our own copy
-    apply(step, nullptr, own, is_input, nullptr, sent_copy, slice.bytes);
+    apply(step, nullptr, own, is_input, {.passed_on = sent_copy}, slice.bytes);
     send(step, opens_send, lent, passed_on, whole, slice.bytes);
     sent_copy = nullptr;
   }
-  apply(step, received, own, is_input, kept, sent_copy, slice.bytes);
+  // The peer reads soon what it is lent, and so does who sends from memory.
+  const bool is_read_soon = kept == whole || (lent && lent->memory.data() == kept);
+  const bool past_caches = spec_.past_caches && step.for_good && !is_read_soon;
+  apply(step, received, own, is_input, {kept, sent_copy, past_caches}, slice.bytes);
   if (borrowed_) check_still_lent(*step.recv, step.recv_from);
   if (sends && !sends_first) send(step, opens_send, lent, passed_on, whole, slice.bytes);
   if (receives) step.recv->release();
@@ -366,21 +369,17 @@ inline std::byte* ScheduleRun::target(const Chunk& chunk, Slice slice) const {
   return spec_.output + begin_of(chunk) + slice.offset;
 }
 
-// The heart: what one slice does to bytes. `received` and `own` are operands (either may be null),
-// `kept` and `passed_on` are places for the result (either may be null).
+// The heart: what one slice does to bytes. `received` and `own` are operands (either may be null).
 inline void ScheduleRun::apply(const PlannedStep& step, const std::byte* received,
-                               const std::byte* own, bool own_is_input, std::byte* kept,
-                               std::byte* passed_on, std::size_t bytes) {
-  if (!computes(received, own, own_is_input)) {
-    const std::byte* from = received != nullptr ? received : own;
-    if (kept != nullptr && kept != from && spec_.past_caches && step.for_good) {
-      return copy_streaming(kept, from, bytes);
-    }
-    if (passed_on != nullptr) step.send->write(passed_on, {from, bytes});
-    copy_unless_same(kept, from, bytes);
-    return;
+                               const std::byte* own, bool own_is_input, const Places& to,
+                               std::size_t bytes) {
+  if (computes(received, own, own_is_input)) {
+    return compute(step, received, own, own_is_input, to.kept, to.passed_on, bytes);
   }
-  compute(step, received, own, own_is_input, kept, passed_on, bytes);
+  const std::byte* from = received != nullptr ? received : own;
+  if (to.passed_on != nullptr) step.send->write(to.passed_on, {from, bytes});
+  if (!to.past_caches) return copy_unless_same(to.kept, from, bytes);
+  if (to.kept != from) copy_streaming(to.kept, from, bytes);
 }
 
 void ScheduleRun::compute(const PlannedStep& step, const std::byte* received, const std::byte* own,

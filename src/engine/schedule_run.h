@@ -126,8 +126,14 @@ class ScheduleRun {
   }
   void combine(const PlannedStep& step, std::byte* out, const std::byte* received,
                const std::byte* own, bool scale_own, std::size_t count);
+  // For the result of a slice; either may be null.
+  struct Places {
+    std::byte* kept = nullptr;
+    std::byte* passed_on = nullptr;
+    bool past_caches = false;  // what is kept, if it is a copy
+  };
   void apply(const PlannedStep& step, const std::byte* received, const std::byte* own,
-             bool own_is_input, std::byte* kept, std::byte* passed_on, std::size_t bytes);
+             bool own_is_input, const Places& to, std::size_t bytes);
   void compute(const PlannedStep& step, const std::byte* received, const std::byte* own,
                bool own_is_input, std::byte* kept, std::byte* passed_on, std::size_t bytes);
   void finish_average(std::byte* at, std::size_t bytes);

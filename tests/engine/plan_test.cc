@@ -112,7 +112,7 @@ TEST_F(Output, is_for_good_if_no_later_step_reads_it) {
   const Plan plan = compiled(steps);
   std::vector<bool> for_good;
   for (const PlannedStep& step : plan.steps) for_good.push_back(step.for_good);
-  EXPECT_EQ(for_good, (std::vector<bool>{false, false, true, false, false}));
+  EXPECT_EQ(for_good, (std::vector<bool>{false, false, true, true, false}));
 }
 
 }  // namespace

@@ -41,9 +41,9 @@ Bytes pattern(unsigned factor) {
 }
 
 struct Writes : testing::Test {
-  // One step: takes what comes from rank 1, adds the own input, keeps the sum if `keeps`, and
-  // passes it on to rank 2.
-  void run(bool keeps) {
+  // Runs one step that takes what comes from rank 1 and passes on to rank 2 what it makes of it,
+  // which must be `result`; so must what is kept, if the step keeps it.
+  void run(PlannedStep step, const Bytes& result, bool past_caches = false) {
     Descriptor opening;
     opening.kind = Collective::kReduceScatter;
     opening.count = kBytes;
@@ -51,15 +51,13 @@ struct Writes : testing::Test {
     recv.message.resize(skip + kBytes);
     std::memcpy(recv.message.data(), &opening, sizeof opening);
     std::ranges::copy(theirs, recv.message.begin() + static_cast<std::ptrdiff_t>(skip));
-    plan.steps = {{.recv = &recv,
-                   .send = &send,
-                   .src = input(0),
-                   .dst = keeps ? output(0) : Chunk{},
-                   .extent = input(0),
-                   .recv_from = 1,
-                   .send_to = 2,
-                   .opens_recv = true,
-                   .opens_send = true}};
+    step.recv = &recv;
+    step.send = &send;
+    step.extent = input(0);
+    step.recv_from = 1;
+    step.send_to = 2;
+    step.opens_recv = step.opens_send = true;
+    plan.steps = {step};
     plan.sends = {{&send, 2}};
     RunSpec spec;
     spec.plan = &plan;
@@ -69,16 +67,19 @@ struct Writes : testing::Test {
     spec.output = kept.data();
     spec.slicing = Slicing(Partition::split(kBytes, 1, 1), 65536, 4);
     spec.descriptor = opening;
+    spec.past_caches = past_caches;
     EXPECT_EQ(ScheduleRun(spec).advance(), Task::Progress::kDone);
-
-    Bytes sum(kBytes);
+    EXPECT_EQ(send.committed, skip + kBytes);
+    EXPECT_TRUE(std::ranges::equal(ByteView(send.slot).subspan(skip), result));
+    EXPECT_EQ(kept, step.dst ? result : Bytes(kBytes));
+  }
+  Bytes sum() const {
+    Bytes result(kBytes);
     for (std::size_t i = 0; i < kBytes; ++i) {
-      sum[i] =
+      result[i] =
           static_cast<std::byte>(static_cast<unsigned>(mine[i]) + static_cast<unsigned>(theirs[i]));
     }
-    EXPECT_EQ(send.committed, skip + kBytes);
-    EXPECT_TRUE(std::ranges::equal(ByteView(send.slot).subspan(skip), sum));
-    EXPECT_EQ(kept, keeps ? sum : Bytes(kBytes));
+    return result;
   }
 
   WrittenSend send;
@@ -90,13 +91,13 @@ struct Writes : testing::Test {
 };
 
 TEST_F(Writes, sums_are_made_in_the_slot) {
-  run(/*keeps=*/false);
+  run({.src = input(0)}, sum());
   EXPECT_EQ(send.written, 0u);
 }
 
 TEST_F(Writes, sums_are_made_elsewhere_where_the_link_stores_past_the_caches) {
   send.past_caches = true;
-  run(/*keeps=*/false);
+  run({.src = input(0)}, sum());
   EXPECT_EQ(send.written, kBytes);
 }
 
@@ -104,8 +105,19 @@ TEST_F(Writes, sums_that_are_kept_are_copied) {
   for (const bool past_caches : {false, true}) {
     send = {};
     send.past_caches = past_caches;
-    run(/*keeps=*/true);
+    run({.src = input(0), .dst = output(0)}, sum());
     EXPECT_EQ(send.written, kBytes);
+  }
+}
+
+TEST_F(Writes, what_is_handed_on_and_kept_is_both_even_past_the_caches) {
+  for (const bool past_caches : {false, true}) {
+    for (const bool for_good : {false, true}) {
+      send = {};
+      kept.assign(kBytes, std::byte{0});
+      run({.dst = output(0), .for_good = for_good}, theirs, past_caches);
+      EXPECT_EQ(send.written, kBytes);
+    }
   }
 }
 
