@@ -116,10 +116,10 @@ std::vector<Variable> variables_below() {
           "sockets in pieces of some 61 KB."),
       number("CATENARY_SLOTS", &Config::slots, 2, 1024, "Slots of a link."),
       number(
-          "CATENARY_BELT_BYTES", &Config::belt_bytes, -1, 1 << 30,
-          "Bytes of shared memory that messages from one rank to another go round where each rank "
-          "has a core; of a rank with several others each has its share. 0: as many as slots "
-          "have. -1: nearly twice the cache that a core has to itself."),
+          "CATENARY_BELT_BYTES", &Config::belt_bytes, -1, 1 << 22,
+          "Bytes of shared memory that a rank's messages to others of its machine go round, where "
+          "each rank has a core; each other one has its share, none below 256 KB. 0: those of "
+          "slots only. -1: nearly twice the second-level cache."),
       number("CATENARY_LEND_BYTES", &Config::least_loan, 0, std::int64_t{1} << 40,
              "Messages of so many bytes and more are read where they lie instead of being copied, "
              "where the buffer comes from ncclMemAlloc or the like and the peer can map it; 1024 "

@@ -15,10 +15,17 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 46;
 // of 16 slots have 7 MB of them, once all pairs are linked.
 constexpr int kMostWarmedMembers = 8;
 constexpr std::uint32_t kMostWarmedSlots = 16;
-// Shorter ones are no better than the homes of slots.
+// Of all belts of a rank, and of one: shorter ones are no better than the homes of slots.
+constexpr std::size_t kMostBeltBytes = std::size_t{1} << 22;
 constexpr std::size_t kLeastBeltBytes = std::size_t{1} << 18;
 // Of each home: where messages of up to 4 KB lie.
 constexpr std::size_t kWarmedBytes = 2 * SlotRingShape::kPageBytes;
+
+// To each of the others.
+std::size_t share_of_belts(std::size_t bytes, int members) {
+  const std::size_t share = bytes / static_cast<std::size_t>(std::max(members - 1, 1));
+  return share >= kLeastBeltBytes ? share : 0;
+}
 
 std::size_t channel_index(int member, Channel channel) {
   return static_cast<std::size_t>(member) * kChannelCount + static_cast<std::size_t>(channel);
@@ -27,10 +34,9 @@ std::size_t channel_index(int member, Channel channel) {
 class RingSendLink final : public SendLink {
  public:
   RingSendLink(std::shared_ptr<const RingArena> arena, int from, int to, Channel channel,
-               bool uses_belt, const SharedHeap& heap)
+               std::size_t belt_bytes, const SharedHeap& heap)
       : arena_(std::move(arena)),
-        ring_(arena_->ring(from, to, channel), arena_->shape().ring, 0,
-              uses_belt ? arena_->shape().ring.belt_bytes : 0),
+        ring_(arena_->ring(from, to, channel), arena_->shape().ring, 0, belt_bytes),
         peer_bell_(arena_->bell(to)),
         heap_(heap) {}
 
@@ -130,9 +136,8 @@ std::size_t RingArenaShape::bytes() const {
 
 RingArenaShape arena_shape(const TransportContext& context, int members) {
   SlotRingShape ring{context.slots, context.slot_bytes};
-  const auto others = static_cast<std::size_t>(std::max(members - 1, 1));
-  const std::size_t belt = context.belt_bytes / others;
-  if (belt >= kLeastBeltBytes) ring.belt_bytes = belt - belt % SlotRingShape::kPageBytes;
+  const std::size_t belt = share_of_belts(kMostBeltBytes, members);
+  ring.belt_bytes = belt - belt % SlotRingShape::kPageBytes;
   return {members, ring};
 }
 
@@ -162,19 +167,21 @@ void RingArena::warm(int from, int to, Channel channel) const noexcept {
   }
 }
 
-ArenaSeat::ArenaSeat(std::shared_ptr<const RingArena> arena, std::vector<int> ranks, int rank)
+ArenaSeat::ArenaSeat(std::shared_ptr<const RingArena> arena, std::vector<int> ranks,
+                     const TransportContext& context)
     : arena_(std::move(arena)),
       ranks_(std::move(ranks)),
-      self_(member_of(rank)),
+      self_(member_of(context.rank)),
       bell_(arena_->bell(self_)),
       sends_made_(ranks_.size() * kChannelCount),
-      recvs_made_(ranks_.size() * kChannelCount) {}
+      recvs_made_(ranks_.size() * kChannelCount),
+      bytes_of_belts_(context.belt_bytes) {}
 
 std::unique_ptr<SendLink> ArenaSeat::connect(const LinkSpec& spec, const SharedHeap& heap) {
   const int peer = member_of(spec.peer);
   take(sends_made_, peer, spec);
   arena_->warm(self_, peer, spec.channel);
-  return std::make_unique<RingSendLink>(arena_, self_, peer, spec.channel, !is_crowded_, heap);
+  return std::make_unique<RingSendLink>(arena_, self_, peer, spec.channel, bytes_of_a_belt(), heap);
 }
 
 std::unique_ptr<RecvLink> ArenaSeat::listen(const LinkSpec& spec, ReadableHeap peer_heap) {
@@ -182,6 +189,12 @@ std::unique_ptr<RecvLink> ArenaSeat::listen(const LinkSpec& spec, ReadableHeap p
   take(recvs_made_, peer, spec);
   arena_->warm(peer, self_, spec.channel);
   return std::make_unique<RingRecvLink>(arena_, peer, self_, spec.channel, std::move(peer_heap));
+}
+
+std::size_t ArenaSeat::bytes_of_a_belt() const {
+  if (is_crowded_) return 0;
+  return std::min(share_of_belts(bytes_of_belts_, arena_->shape().members),
+                  arena_->shape().ring.belt_bytes);
 }
 
 int ArenaSeat::member_of(int rank) const {

@@ -36,8 +36,9 @@ struct RingArenaShape {
   bool operator==(const RingArenaShape&) const = default;
 };
 
-// As the context says. A rank's belts together are as long as that of one pair; where many ranks
-// leave little of it to each, there are none.
+// As the context says, with room for belts, which each rank uses as much of as it likes: what it
+// likes follows from its own core's caches, and places must be the same for all. There is as much
+// room for all belts of a rank together, whatever the number of members.
 RingArenaShape arena_shape(const TransportContext& context, int members);
 
 class RingArena {
@@ -60,8 +61,9 @@ class RingArena {
 
 class ArenaSeat {
  public:
-  // `ranks`: the members in order; `rank` is one of them.
-  ArenaSeat(std::shared_ptr<const RingArena> arena, std::vector<int> ranks, int rank);
+  // `ranks`: the members in order; the context's rank is one of them.
+  ArenaSeat(std::shared_ptr<const RingArena> arena, std::vector<int> ranks,
+            const TransportContext& context);
 
   // Where ranks take turns on a core, they share its caches, and the homes of slots, which are
   // shorter than belts, are better: links that are made from now on use these only.
@@ -73,6 +75,7 @@ class ArenaSeat {
 
  private:
   int member_of(int rank) const;
+  std::size_t bytes_of_a_belt() const;
   void take(std::vector<bool>& made, int member, const LinkSpec& spec);
 
   std::shared_ptr<const RingArena> arena_;
@@ -81,6 +84,7 @@ class ArenaSeat {
   Doorbell bell_;
   std::vector<bool> sends_made_;
   std::vector<bool> recvs_made_;
+  std::size_t bytes_of_belts_;  // of all that we send on together
   bool is_crowded_ = false;
 };
 

@@ -120,7 +120,7 @@ struct TransportContext {
   std::array<std::byte, 32> key{};
   std::size_t slot_bytes = 65536;  // a multiple of 64
   std::uint32_t slots = 16;        // at least 2
-  std::size_t belt_bytes = 0;      // of shared memory, for the messages of a pair of ranks
+  std::size_t belt_bytes = 0;      // that its messages go round, in shared memory, to all peers
   const Config* config = nullptr;
   SharedHeap heap = {};  // of this process
   BlockFinder find_block = {};

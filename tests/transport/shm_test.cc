@@ -190,13 +190,13 @@ TEST(Shm, memory_that_is_not_a_sealed_memfd_is_refused) {
   DoorName name = {};
   fill_random(name);
   const auto context = context_of(1, 2, random_test_key());
-  const SlotRingShape ring = {context.slots, context.slot_bytes};
-  const std::size_t bytes = RingArenaShape{2, ring}.bytes();
+  const RingArenaShape shape = arena_shape(context, 2);
+  const std::size_t bytes = shape.bytes();
   const UniqueFd door = open_door(name);
   const UniqueFd unsealed(::memfd_create("catenary-test", MFD_CLOEXEC));
   ASSERT_EQ(::ftruncate(unsealed.get(), static_cast<off_t>(bytes)), 0);
   const UniqueFd too_small = create_memfd("catenary-test", bytes / 2);
-  const DoorPact pact = shm::make_pact(context, {2, ring});
+  const DoorPact pact = shm::make_pact(context, shape);
   for (const UniqueFd* memory : {&unsealed, &too_small}) {
     std::vector<bool> mapped;
     std::thread host([&] {

@@ -31,11 +31,9 @@ std::shared_ptr<const RingArena> attach_arena(const TransportContext& context, i
   if (std::shared_ptr<const RingArena> arena = entry.lock()) {
     if (arena->shape() == shape) return arena;
     throw_error(ErrorCode::kInvalidUsage,
-                "rank %d has %u slots of %zu bytes and belts of %zu, other ranks of its process %u "
-                "of %zu and %zu",
-                context.rank, shape.ring.slots, shape.ring.slot_bytes, shape.ring.belt_bytes,
-                arena->shape().ring.slots, arena->shape().ring.slot_bytes,
-                arena->shape().ring.belt_bytes);
+                "rank %d has %u slots of %zu bytes, other ranks of its process %u of %zu",
+                context.rank, shape.ring.slots, shape.ring.slot_bytes, arena->shape().ring.slots,
+                arena->shape().ring.slot_bytes);
   }
   auto arena =
       std::make_shared<const RingArena>(Mapping::anonymous(shape.bytes()), shape, /*shared=*/false);

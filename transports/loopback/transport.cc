@@ -23,7 +23,7 @@ class LoopbackTransport final : public Transport {
 
   std::vector<bool> attach(std::span<const Bytes> addresses, const Wait&) override {
     const std::vector<int> group = reachable_ranks(*this, addresses);
-    seat_.emplace(attach_arena(context_, static_cast<int>(group.size())), group, context_.rank);
+    seat_.emplace(attach_arena(context_, static_cast<int>(group.size())), group, context_);
     std::vector<bool> proven(addresses.size());
     for (const int rank : group) proven[static_cast<std::size_t>(rank)] = true;
     return proven;

@@ -6,9 +6,8 @@ namespace catenary::shm {
 
 DoorPact make_pact(const TransportContext& context, const RingArenaShape& shape) {
   return {derive_key(context.key, "shm"),
-          format("%u slots of %zu bytes and belts of %zu for %d ranks (CATENARY_SLOTS, "
-                 "CATENARY_SLOT_BYTES, CATENARY_BELT_BYTES)",
-                 shape.ring.slots, shape.ring.slot_bytes, shape.ring.belt_bytes, shape.members)};
+          format("%u slots of %zu bytes for %d ranks (CATENARY_SLOTS, CATENARY_SLOT_BYTES)",
+                 shape.ring.slots, shape.ring.slot_bytes, shape.members)};
 }
 
 Attached attach_arena(const TransportContext& context, int members, int member, UniqueFd door,

@@ -41,7 +41,7 @@ class ShmTransport final : public Transport {
       Attached attached = attach_arena(context_, static_cast<int>(group.size()),
                                        static_cast<int>(self - group.begin()), std::move(door_),
                                        parse_address(leader)->door, wait);
-      seat_.emplace(std::move(attached.arena), group, context_.rank);
+      seat_.emplace(std::move(attached.arena), group, context_);
       heaps_.resize(addresses.size());
       for (std::size_t i = 0; i < group.size(); ++i) {
         const auto rank = static_cast<std::size_t>(group[i]);
