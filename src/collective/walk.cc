@@ -20,12 +20,16 @@ constexpr std::array kWeights = {Weights{1, 1e-4, 1e-5}, Weights{1e-3, 0.01, 1},
                                  Weights{1, 0.3, 0.5}};
 static_assert(kWeights.size() == std::tuple_size_v<decltype(Shape::paths)>);
 
+// How much more the same weighs on a way out of the box: else a path that stays inside is taken for
+// one that is as long as its hops say.
+constexpr Weights kFar = {20, 5, 3};
+
 constexpr std::size_t kPaths = kWeights.size();
 
 double weigh(const Work& work, const Weights& weights) {
-  return weights.hop * (work.hops[0] + work.hops[1]) +
-         weights.message * (work.steps + work.messages[0] + work.messages[1]) +
-         weights.chunk * (work.wired[0] + work.wired[1] + work.local + work.reduced);
+  return weights.hop * (work.hops[0] + kFar.hop * work.hops[1]) +
+         weights.message * (work.steps + work.messages[0] + kFar.message * work.messages[1]) +
+         weights.chunk * (work.wired[0] + kFar.chunk * work.wired[1] + work.local + work.reduced);
 }
 
 Work hop(Reach reach) {

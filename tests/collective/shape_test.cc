@@ -68,6 +68,17 @@ TEST(Shape, tells_hops_within_a_box_from_those_between_boxes) {
   EXPECT_EQ(shape.paths[0].hops[1], 1);
 }
 
+// Of paths with as many hops that is the longest which leaves the box.
+TEST(Shape, of_a_star_has_the_hops_between_boxes) {
+  const auto far_hops = [](Collective collective, const char* name) {
+    return walked(collective, name, 4, 2).paths[0].hops[1];
+  };
+  EXPECT_EQ(far_hops(Collective::kBroadcast, "knomial4"), 1);
+  EXPECT_EQ(far_hops(Collective::kReduce, "knomial4"), 1);
+  EXPECT_EQ(far_hops(Collective::kAllReduce, "knomial4"), 2);
+  EXPECT_EQ(far_hops(Collective::kAllReduce, "one_shot"), 1);
+}
+
 TEST(Shape, of_point_to_point_is_one_hop) {
   for (const Collective kind : {Collective::kSend, Collective::kRecv}) {
     const Shape shape = walked(kind, "direct", 2, 2);
