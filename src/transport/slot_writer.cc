@@ -22,7 +22,7 @@ constexpr std::size_t kLeastStreamedBytes = 2048;
 void store(std::byte* at, ByteView data, bool streams) {
   if (streams && data.size() >= kLeastStreamedBytes) {
     copy_streaming(at, data.data(), data.size());
-  } else {
+  } else if (!data.empty()) {
     std::memcpy(at, data.data(), data.size());
   }
 }
