@@ -8,8 +8,15 @@ namespace catenary {
 // The C library's, which already chooses by size and processor.
 void copy(void* out, const void* in, std::size_t bytes);
 
-// Writes past the caches, for results that nobody reads soon: it saves reading what is overwritten
-// and keeps the caches as they are. Done, for other threads too, when it returns.
+// Whether this build can.
+#ifdef __x86_64__
+inline constexpr bool kCanStream = true;
+#else
+inline constexpr bool kCanStream = false;
+#endif
+
+// Writes past the caches, where it can, for results that nobody reads soon: it saves reading what
+// is overwritten and keeps the caches as they are. Done, for other threads too, when it returns.
 void copy_streaming(void* out, const void* in, std::size_t bytes);
 
 }  // namespace catenary

@@ -85,7 +85,8 @@ struct alignas(64) SlotLine {
   }
   const std::atomic<std::uint64_t>& place() const { return const_cast<SlotLine*>(this)->place(); }
 };
-static_assert(sizeof(SlotLine) == 64 && std::atomic<std::uint32_t>::is_always_lock_free);
+static_assert(sizeof(SlotLine) == 64 && std::atomic<std::uint32_t>::is_always_lock_free &&
+              std::atomic<std::uint64_t>::is_always_lock_free);
 
 // What both sides know: where things lie, and the next slot.
 class SlotCursor {
@@ -234,7 +235,7 @@ class SlotProducer {
     }
   }
 
-  // Reads the consumer's line, which the consumer keeps writing: only when the ring looks full.
+  // Reads the consumer's line, which the consumer keeps writing: only when ring or belt look full.
   bool see_released() {
     // Acquire: the consumer has done reading the slots that it counts here before we overwrite
     // them.

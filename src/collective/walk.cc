@@ -206,7 +206,7 @@ class Walker {
   }
 
   // What came before an event is the rank's last one, or the message's, whichever weighs more. If
-  // that is the message's, by hops, the rank had to wait.
+  // that is the message's, by hops as they weigh, the rank had to wait.
   void follow(Rank& rank, int number, int message, Event& into) {
     into.before.fill(rank.last);
     into.weight.fill(0);

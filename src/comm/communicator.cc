@@ -146,7 +146,7 @@ void Communicator::meet(const UniqueId& id, const TransportFactory& transports) 
       rank_, nranks_, *links, facts, longest,
       AlgorithmRules(config_.algorithm, config_.nccl_algo, config_.nccl_proto));
   for (Transport* transport : links->in_use()) {
-    transport->note_crowding(links->local_ranks() > facts.cores);
+    transport->note_crowding(device_.executor().crowded());
     if (transport->doorbell() == nullptr) {
       polled_.push_back(transport);
     } else {

@@ -388,7 +388,7 @@ void ScheduleRun::compute(const PlannedStep& step, const std::byte* received, co
   const bool scale_own = scaled_ && own_is_input && own != nullptr;
   alignas(64) std::array<std::byte, kBlockBytes> elsewhere;
   const bool is_written =
-      passed_on != nullptr && (kept != nullptr || step.send->writes_past_caches());
+      passed_on != nullptr && (kept != nullptr || step.send->writes_past_caches(bytes));
   const std::size_t block = is_written ? kBlockBytes : bytes;
   for (std::size_t at = 0; at < bytes; at += block) {
     const std::size_t now = std::min(block, bytes - at);

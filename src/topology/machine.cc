@@ -82,8 +82,8 @@ std::string text_of(const char* path) {
   return text.str();
 }
 
-// Of those of the first usable core, up to a level; 0 if the system does not tell.
-std::size_t largest_cache(int highest_level) {
+// Of those of the first usable core, of these levels; 0 if the system does not tell.
+std::size_t largest_cache(int lowest_level, int highest_level) {
   const std::string core = std::to_string(allowed_cores().front());
   const std::string folder = "/sys/devices/system/cpu/cpu" + core + "/cache/index";
   std::size_t most = 0;
@@ -93,7 +93,8 @@ std::size_t largest_cache(int highest_level) {
     std::string size;
     int level = 0;
     if (!(size_file >> size) || !(level_file >> level)) break;
-    if (level <= highest_level) most = std::max(most, parse_cache_bytes(size));
+    if (level >= lowest_level && level <= highest_level)
+      most = std::max(most, parse_cache_bytes(size));
   }
   return most;
 }
@@ -189,12 +190,12 @@ std::string boot_id() {
 }
 
 std::size_t last_level_cache_bytes() {
-  const std::size_t most = largest_cache(std::numeric_limits<int>::max());
+  const std::size_t most = largest_cache(1, std::numeric_limits<int>::max());
   return most != 0 ? most : kUsualCacheBytes;
 }
 
 std::size_t second_level_cache_bytes() {
-  const std::size_t most = largest_cache(2);
+  const std::size_t most = largest_cache(2, 2);
   return most != 0 ? most : kUsualSecondCacheBytes;
 }
 

@@ -61,7 +61,9 @@ class FaultySendLink final : public SendLink {
     return span;
   }
   void write(std::byte* at, ByteView data) override { inside_->write(at, data); }
-  bool writes_past_caches() const noexcept override { return inside_->writes_past_caches(); }
+  bool writes_past_caches(std::size_t bytes) const noexcept override {
+    return inside_->writes_past_caches(bytes);
+  }
   void commit(std::size_t bytes) override {
     inside_->commit(bytes);
     acquired_ = false;

@@ -42,7 +42,9 @@ class RingSendLink final : public SendLink {
 
   ByteSpan try_acquire(std::size_t bytes) override { return ring_.try_acquire(bytes); }
   void write(std::byte* at, ByteView data) override { writer_.write(at, data); }
-  bool writes_past_caches() const noexcept override { return writer_.streams(); }
+  bool writes_past_caches(std::size_t bytes) const noexcept override {
+    return writer_.streams(bytes);
+  }
   void commit(std::size_t bytes) override {
     ring_.commit(bytes);
     peer_bell_.ring();

@@ -37,8 +37,8 @@ struct RingArenaShape {
 };
 
 // As the context says, with room for belts, which each rank uses as much of as it likes: what it
-// likes follows from its own core's caches, and places must be the same for all. There is as much
-// room for all belts of a rank together, whatever the number of members.
+// likes follows from its own core's caches, and places must be the same for all. There is so much
+// room for all belts of a rank together; where the share of each is too short to be of use, none.
 RingArenaShape arena_shape(const TransportContext& context, int members);
 
 class RingArena {

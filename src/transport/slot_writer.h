@@ -18,16 +18,24 @@ namespace catenary {
 
 class SlotWriter {
  public:
-  // What plain stores of some thousand bytes took, in nanoseconds: a clock that tests can set.
+  // Nanoseconds. Looked at three times a sample: what is measured lies between the last two, and
+  // between the first two how long a look takes.
   using Clock = std::int64_t (*)() noexcept;
   explicit SlotWriter(Clock clock) : clock_(clock) {}
 
+  // Fewer bytes are stored plainly, and measured never.
+  static constexpr std::size_t kLeastStreamedBytes = 2048;
+
   void write(std::byte* at, ByteView data) noexcept;
-  bool streams() const noexcept { return streams_; }
+  // Whether it would write so many bytes past the caches.
+  bool streams(std::size_t bytes) const noexcept {
+    return streams_ && bytes >= kLeastStreamedBytes;
+  }
 
  private:
   bool wants_to_know() noexcept;
-  void learn(bool plain_is_slow) noexcept;
+  bool plain_is_slow(std::byte* at, const std::byte* from) const noexcept;
+  void learn(bool is_slow) noexcept;
 
   Clock clock_;
   bool streams_ = false;

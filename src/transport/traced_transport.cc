@@ -38,7 +38,9 @@ class TracedTransport::CountingSendLink final : public SendLink {
     return counters_.count_if_empty(inside_->try_acquire(bytes));
   }
   void write(std::byte* at, ByteView data) override { inside_->write(at, data); }
-  bool writes_past_caches() const noexcept override { return inside_->writes_past_caches(); }
+  bool writes_past_caches(std::size_t bytes) const noexcept override {
+    return inside_->writes_past_caches(bytes);
+  }
   void commit(std::size_t bytes) override {
     inside_->commit(bytes);
     counters_.count_message(bytes);

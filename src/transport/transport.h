@@ -36,13 +36,16 @@ class SendLink {
  public:
   virtual ~SendLink() = default;
   // Room for `bytes` (at most the transport's slot_bytes) in the next free slot, or an empty span
-  // while none is free. Calling it again before commit gives the same slot. bytes may not be 0.
+  // while none is free. Calling it again before commit gives the same slot, and with the same bytes
+  // the same span. bytes may not be 0.
   virtual ByteSpan try_acquire(std::size_t bytes) = 0;
   // Copies into a part of that room, by the stores that are quickest there.
-  virtual void write(std::byte* at, ByteView data) { std::memcpy(at, data.data(), data.size()); }
-  // Whether those are so much quicker than others that results are better computed elsewhere, and
-  // then written.
-  virtual bool writes_past_caches() const noexcept { return false; }
+  virtual void write(std::byte* at, ByteView data) {
+    if (!data.empty()) std::memcpy(at, data.data(), data.size());
+  }
+  // Whether those of so many bytes go past the caches, and so are that much quicker that results
+  // are better computed elsewhere, and then written.
+  virtual bool writes_past_caches(std::size_t) const noexcept { return false; }
   // Publishes the first `bytes` of the span, 0 < bytes <= what was acquired, and rings the peer.
   virtual void commit(std::size_t bytes) = 0;
   // Publishes the first `skip` bytes of the span and then `data`, which lies in the caller's memory

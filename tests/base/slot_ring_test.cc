@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <memory>
 #include <new>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -177,6 +179,43 @@ TEST(SlotRing, two_threads_pass_every_size_in_order) {
                                     {16, 8192, 1 << 18}}) {
     const RingMemory memory(shape);
     stream(memory.get(), shape, 4000, 0);
+  }
+}
+
+// By one thread, so that what is held and when it is seen to be released can be anything: what was
+// acquired stays where it is until it is committed, and no message is laid over one still held.
+TEST(SlotRing, messages_on_a_grown_belt_stay_as_they_are) {
+  std::mt19937_64 random(11);
+  for (const SlotRingShape shape : {SlotRingShape{2, 16384, 65536}, {16, 4096, 1 << 18}}) {
+    const RingMemory memory(shape);
+    SlotProducer producer(memory.get(), shape);
+    SlotConsumer consumer(memory.get(), shape);
+    std::deque<std::pair<std::uint64_t, std::size_t>> held;
+    int on_belt = 0;
+    for (std::uint64_t i = 0; i < 20'000; ++i) {
+      std::size_t bytes = 1 + random() % shape.slot_bytes;
+      const ByteSpan span = producer.try_acquire(bytes);
+      if (span.empty()) {
+        ASSERT_EQ(held.size(), shape.slots) << "a free slot was refused";
+      } else {
+        on_belt += span.data() >= memory.get() + shape.belt_offset() ? 1 : 0;
+        fill(span, i);
+      }
+      while (!held.empty() && random() % 3 == 0) {
+        const ByteView view = consumer.try_peek();
+        ASSERT_EQ(view.size(), held.front().second);
+        ASSERT_TRUE(holds(view, held.front().first)) << "of message " << held.front().first;
+        consumer.release();
+        held.pop_front();
+        if (random() % 2 == 0) producer.drained();
+      }
+      if (span.empty()) continue;
+      ASSERT_EQ(producer.try_acquire(bytes).data(), span.data()) << "what was acquired moved";
+      if (random() % 4 == 0) bytes = 1 + random() % bytes;
+      producer.commit(bytes);
+      held.emplace_back(i, bytes);
+    }
+    EXPECT_GT(on_belt, 1000);
   }
 }
 

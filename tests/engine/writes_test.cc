@@ -24,7 +24,7 @@ struct WrittenSend final : SendLink {
     written += data.size();
     std::memcpy(at, data.data(), data.size());
   }
-  bool writes_past_caches() const noexcept override { return past_caches; }
+  bool writes_past_caches(std::size_t) const noexcept override { return past_caches; }
   void commit(std::size_t bytes) override { committed = bytes; }
   bool try_flush() override { return true; }
 
