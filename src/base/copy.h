@@ -8,7 +8,7 @@ namespace catenary {
 // The C library's, which already chooses by size and processor.
 void copy(void* out, const void* in, std::size_t bytes);
 
-// Whether this build can.
+// Whether this build can write past the caches.
 #ifdef __x86_64__
 inline constexpr bool kCanStream = true;
 #else
