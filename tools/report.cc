@@ -26,9 +26,9 @@ struct Tally {
   int repeatable = 0;  // the default and the same algorithm forced are close to each other
 };
 
-std::vector<Point> all_points() {
+std::vector<Point> points_of(const std::vector<Collective>& collectives) {
   std::vector<Point> points;
-  for (const Collective collective : kReportedCollectives) {
+  for (const Collective collective : collectives) {
     for (const std::size_t bytes : kSizes) {
       Point point{collective, bytes, {""}};
       for (const Algorithm& algorithm : algorithms()) {
@@ -84,7 +84,7 @@ int print_report(const ReportOptions& options) {
   for (const int nranks : options.ranks) {
     const Crew crew{nranks, Wire::kProcesses};
     Selector selector(nranks, facts_of(crew), parameters, links, AlgorithmRules());
-    std::vector<Point> points = all_points();
+    std::vector<Point> points = points_of(options.collectives);
     for (Point& point : points) {
       const Selection& chosen = selector.select(point.collective, point.bytes);
       const auto name = std::ranges::find(point.variants, chosen.algorithm->name);

@@ -1,6 +1,7 @@
 // How good the library's choices are: each point by every algorithm and by default, side by side.
 #pragma once
 
+#include <iterator>
 #include <vector>
 
 #include "src/collective/operation.h"
@@ -13,6 +14,8 @@ inline constexpr Collective kReportedCollectives[] = {
 
 struct ReportOptions {
   std::vector<int> ranks = {2, 4, 8};
+  std::vector<Collective> collectives = {std::begin(kReportedCollectives),
+                                         std::end(kReportedCollectives)};
   int rounds = 12;       // at least
   bool verbose = false;  // print the times of all algorithms
 };

@@ -42,6 +42,8 @@ constexpr char kHelp[] =
     "  --report          instead: compare what the library chooses with the best algorithm,\n"
     "                    measured side by side, over collectives, sizes and ranks\n"
     "  --ranks LIST      of the report: numbers of ranks (2,4,8)\n"
+    "  --collectives LIST\n"
+    "                    of the report: these only, such as AllReduce,Broadcast\n"
     "  --rounds N        of the report: times that each point is measured at least (12); where "
     "the\n"
     "                    choice is neither clearly good nor clearly bad, up to 60\n";
@@ -69,15 +71,38 @@ double number_of(const char* flag, const char* text, double least, double most) 
   return value;
 }
 
-std::vector<int> numbers_of(const std::string& text) {
-  std::vector<int> numbers;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    numbers.push_back(
-        static_cast<int>(number_of("--ranks", text.substr(at, comma - at).c_str(), 2, 64)));
+std::vector<std::string> words_of(const std::string& list) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    words.push_back(list.substr(at, comma - at));
     at = comma + 1;
   }
+  return words;
+}
+
+std::vector<int> numbers_of(const std::string& list) {
+  std::vector<int> numbers;
+  for (const std::string& word : words_of(list)) {
+    numbers.push_back(static_cast<int>(number_of("--ranks", word.c_str(), 2, 64)));
+  }
   return numbers;
+}
+
+std::vector<Collective> collectives_of(const std::string& list) {
+  std::vector<Collective> collectives;
+  for (const std::string& word : words_of(list)) {
+    const auto found = std::ranges::find_if(
+        kReportedCollectives, [&](Collective collective) { return name_of(collective) == word; });
+    if (found == std::end(kReportedCollectives)) {
+      throw_error(ErrorCode::kInvalidArgument,
+                  "--collectives: \"%s\" is none of those that are reported: AllReduce, AllGather, "
+                  "ReduceScatter, Broadcast, Reduce, AlltoAll",
+                  word.c_str());
+    }
+    collectives.push_back(*found);
+  }
+  return collectives;
 }
 
 // Nothing if the options are no good or only help was wanted; `status` then is the exit code.
@@ -91,6 +116,7 @@ std::optional<Options> parse(int argc, char** argv, int& status) {
                           {"verbose", no_argument, nullptr, 'v'},
                           {"report", no_argument, nullptr, 'r'},
                           {"ranks", required_argument, nullptr, 'n'},
+                          {"collectives", required_argument, nullptr, 'c'},
                           {"rounds", required_argument, nullptr, 'R'},
                           {"anyway", no_argument, nullptr, 'a'},
                           {"help", no_argument, nullptr, 'h'},
@@ -108,6 +134,7 @@ std::optional<Options> parse(int argc, char** argv, int& status) {
       case 'v': options.verbose = options.report_options.verbose = true; break;
       case 'r': options.report = true; break;
       case 'n': options.report_options.ranks = numbers_of(optarg); break;
+      case 'c': options.report_options.collectives = collectives_of(optarg); break;
       case 'R':
         options.report_options.rounds = static_cast<int>(number_of("--rounds", optarg, 4, 255));
         break;

@@ -105,12 +105,18 @@ double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes
   const double ranks = machine.local_ranks;
   const double cores = machine.cores;
   if (ranks > cores) {
-    const double rank_work =
-        parameters.operation_ns + std::max(slices, 1.0) * fixed_ns(shape.average, rates) +
-        whole * byte_ns(shape.average, rates) + passes * shape.waits * parameters.switch_ns;
+    const auto work_ns = [&](const Work& work) {
+      return std::max(slices, 1.0) * fixed_ns(work, rates) + whole * byte_ns(work, rates);
+    };
+    // The busiest one, and as many others as share a core with it.
+    const double most = work_ns(shape.busiest);
+    const double others = std::max(nranks * work_ns(shape.average) - most, 0.0) / (nranks - 1);
+    const double core_work =
+        most + (ranks / cores - 1) * others +
+        ranks / cores * (parameters.operation_ns + passes * shape.waits * parameters.switch_ns);
     const double more_hops = std::max(hops(shape.two_passes[0]) - hops(shape.paths[0]), 0.0);
     const double turns = hops(shape.paths[0]) + (passes - 1) * more_hops;
-    ns = std::max(ns, ranks / cores * rank_work + turns * parameters.turn_ns);
+    ns = std::max(ns, core_work + turns * parameters.turn_ns);
   }
 
   // Slots are used one after the other, so all of a link's slots pass through the caches.
@@ -123,22 +129,23 @@ double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes
   return ns + ranks * whole * missed * parameters.memory_byte_ns;
 }
 
-// As `catenary tune` found them on a virtual machine of two cores that share a cache (Xeon,
-// AVX-512), which was nearly idle; but for the network, which was not one. They are what fits a
-// choice best, not what each part costs by itself: where a message is waited for anyway, its bytes
-// are nearly free, and the fit says so.
+// What chose best among the times of `catenary tune --report` for 2, 4 and 8 ranks on virtual
+// machines of two cores, whose cores were 45 ns apart for a part of the time and 200 ns for
+// another; threads and network as `catenary tune` found them. They are what fits a choice best, not
+// what each part costs by itself: where a message is waited for anyway, its bytes are nearly free,
+// and the fit says so.
 CostParameters default_parameters() {
   return {
-      .operation_ns = 119,
-      .step_ns = 21,
-      .switch_ns = 1130,
-      .turn_ns = 2480,
+      .operation_ns = 160,
+      .step_ns = 30,
+      .switch_ns = 640,
+      .turn_ns = 2750,
       .local_byte_ns = 1.2e-6,
       .reduced_byte_ns = 1.6e-5,
-      .memory_byte_ns = 0.01,
-      .shared_cache_bytes = 7 << 20,
+      .memory_byte_ns = 0.06,
+      .shared_cache_bytes = 7.6e6,
       .wires = {{{.hop_ns = 8300, .message_ns = 140, .byte_ns = 0.0356},
-                 {.hop_ns = 0.064, .message_ns = 30, .byte_ns = 0.0296},
+                 {.hop_ns = 0.064, .message_ns = 44, .byte_ns = 0.028},
                  {.hop_ns = 15000, .message_ns = 1770, .byte_ns = 0.3}}},
   };
 }

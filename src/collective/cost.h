@@ -6,8 +6,9 @@
 //   * its longest path: hops, messages and the bytes of one slice along it, and then the remaining
 //     slices, which follow each other through the busiest rank, but for the first one of each pass,
 //     which goes all the way again as far as ranks wait for it before they begin a pass;
-//   * if ranks share cores: the work of all of them, a switch for each time that a rank has to let
-//     others run, and for each hop of the longest path the time until a rank has its turn;
+//   * if ranks share cores: the work of the busiest of them and of those that share its core, a
+//     switch for each time that a rank has to let others run, and for each hop of the longest path
+//     the time until a rank has its turn;
 // and, where the bytes that are touched exceed the caches, the time to move those through main
 // memory, which all ranks of a machine share.
 //

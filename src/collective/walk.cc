@@ -24,12 +24,16 @@ static_assert(kWeights.size() == std::tuple_size_v<decltype(Shape::paths)>);
 // one that is as long as its hops say.
 constexpr Weights kFar = {20, 5, 3};
 
+// How much less a chunk of a rank's own memory weighs than one on a wire: it is in its caches.
+constexpr double kOwn = 0.25;
+
 constexpr std::size_t kPaths = kWeights.size();
 
 double weigh(const Work& work, const Weights& weights) {
   return weights.hop * (work.hops[0] + kFar.hop * work.hops[1]) +
          weights.message * (work.steps + work.messages[0] + kFar.message * work.messages[1]) +
-         weights.chunk * (work.wired[0] + kFar.chunk * work.wired[1] + work.local + work.reduced);
+         weights.chunk *
+             (work.wired[0] + kFar.chunk * work.wired[1] + kOwn * work.local + work.reduced);
 }
 
 Work hop(Reach reach) {

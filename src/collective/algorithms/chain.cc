@@ -4,16 +4,15 @@
 
 namespace catenary {
 
-// root, root + 1, ..., root - 1.
+// root, root + 1, ..., root - 1. The root's own copy can wait until all is under way.
 Steps chain_broadcast(Place at) {
-  Step step{.dst = output(0)};
-  if (at.rank == at.root) {
-    step.src = input(0);
-  } else {
-    step.recv_from = at.after(-1);
+  const int next = at.after(1) == at.root ? kNobody : at.after(1);
+  if (at.rank != at.root) {
+    co_yield {.recv_from = at.after(-1), .dst = output(0), .send_to = next};
+    co_return;
   }
-  if (at.after(1) != at.root) step.send_to = at.after(1);
-  co_yield step;
+  if (next != kNobody) co_yield {.src = input(0), .send_to = next};
+  co_yield {.src = input(0), .dst = output(0)};
 }
 
 // root + 1, root + 2, ..., root.

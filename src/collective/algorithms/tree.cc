@@ -26,22 +26,30 @@ Steps reduce_up(const TreeNode& node, int chunk, int then = kNobody) {
   for (const int child : node.children) co_yield fold.step(taken++, child);
 }
 
-// The deepest subtree is served first. `taken` says where the chunk comes from, and is that child's
-// step, too; without it, that child has been served.
-Steps pass_down(const TreeNode& node, int chunk, Step taken) {
-  taken.dst = output(chunk);
-  if (!node.children.empty()) taken.send_to = node.children.back();
-  if (taken.src || taken.recv_from != kNobody) co_yield taken;
+// What came from the parent is kept and passed on, to the deepest subtree first. Without a parent,
+// that child has been served.
+Steps pass_down(const TreeNode& node, int chunk) {
+  if (node.parent != kNobody) {
+    co_yield {.recv_from = node.parent,
+              .dst = output(chunk),
+              .send_to = node.children.empty() ? kNobody : node.children.back()};
+  }
   for (std::size_t child = node.children.size(); child-- > 1;) {
     co_yield {.src = output(chunk), .send_to = node.children[child - 1]};
   }
 }
 
+// The root's own copy can wait until all is under way.
 Steps broadcast(TreeNode node, int chunks) {
   for (int chunk = 0; chunk < chunks; ++chunk) {
-    const Step taken =
-        node.parent == kNobody ? Step{.src = input(chunk)} : Step{.recv_from = node.parent};
-    for (const Step& step : pass_down(node, chunk, taken)) co_yield step;
+    if (node.parent != kNobody) {
+      for (const Step& step : pass_down(node, chunk)) co_yield step;
+      continue;
+    }
+    for (std::size_t child = node.children.size(); child-- > 0;) {
+      co_yield {.src = input(chunk), .send_to = node.children[child]};
+    }
+    co_yield {.src = input(chunk), .dst = output(chunk)};
   }
 }
 
@@ -61,9 +69,7 @@ Steps all_reduce(TreeNode node, int chunks) {
       for (const Step& step : reduce_up(node, chunk, first_down)) co_yield step;
     }
     if (chunk < ahead) continue;
-    for (const Step& step : pass_down(node, chunk - ahead, {.recv_from = node.parent})) {
-      co_yield step;
-    }
+    for (const Step& step : pass_down(node, chunk - ahead)) co_yield step;
   }
 }
 
