@@ -209,19 +209,23 @@ class Member {
     return *std::max_element(board_.ns, board_.ns + nranks_);
   }
 
-  // Goes through the slots of all links that an algorithm uses, since memory that is used for the
-  // first time takes several times as long as the operations, and they are not asked about that.
-  // Where they are long, it takes so small a part of their time that fewer do.
+  // One operation; and where a variant is judged, so many that the slots of all links that it uses
+  // have been used: memory that is used for the first time takes several times as long as the
+  // operations, and that is not what is asked. As long as that takes no more than some bursts: of
+  // longer operations it is a small part.
   void warm_up(const Point& point, Communicator& communicator, OperationRequest& operation,
                const Effort& effort) {
+    double ns = burst(communicator, operation, 0, 1);
+    if (!point.judged) return;
     const auto slots = static_cast<std::size_t>(configs_.front().slots);
     const auto slot_bytes = static_cast<std::size_t>(configs_.front().slot_bytes);
     const std::size_t chunk =
         std::max<std::size_t>(point.bytes / static_cast<std::size_t>(nranks_), 1);
     const std::size_t rounds = std::clamp<std::size_t>(slots * slot_bytes / chunk, 1, slots);
     double left_ns = kWarmUpBursts * effort.burst_ns;
-    for (std::size_t round = 0; round < rounds && left_ns > 0; ++round) {
-      left_ns -= turns(point) * burst(communicator, operation, 0, turns(point));
+    for (std::size_t round = 0; round < rounds && turns(point) * ns <= left_ns; ++round) {
+      ns = burst(communicator, operation, 0, turns(point));
+      left_ns -= turns(point) * ns;
     }
   }
 

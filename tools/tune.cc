@@ -90,15 +90,18 @@ std::vector<int> numbers_of(const std::string& list) {
 }
 
 std::vector<Collective> collectives_of(const std::string& list) {
+  std::string known;
+  for (const Collective collective : kReportedCollectives) {
+    known.append(known.empty() ? "" : ", ").append(name_of(collective));
+  }
   std::vector<Collective> collectives;
   for (const std::string& word : words_of(list)) {
     const auto found = std::ranges::find_if(
         kReportedCollectives, [&](Collective collective) { return name_of(collective) == word; });
     if (found == std::end(kReportedCollectives)) {
       throw_error(ErrorCode::kInvalidArgument,
-                  "--collectives: \"%s\" is none of those that are reported: AllReduce, AllGather, "
-                  "ReduceScatter, Broadcast, Reduce, AlltoAll",
-                  word.c_str());
+                  "--collectives: \"%s\" is none of those that are reported: %s", word.c_str(),
+                  known.c_str());
     }
     collectives.push_back(*found);
   }

@@ -129,11 +129,10 @@ double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes
   return ns + ranks * whole * missed * parameters.memory_byte_ns;
 }
 
-// What chose best among the times of `catenary tune --report` for 2, 4 and 8 ranks on virtual
-// machines of two cores, whose cores were 45 ns apart for a part of the time and 200 ns for
-// another; threads and network as `catenary tune` found them. They are what fits a choice best, not
-// what each part costs by itself: where a message is waited for anyway, its bytes are nearly free,
-// and the fit says so.
+// What chose best among the times of `catenary tune --report` for 2, 4 and 8 ranks on a virtual
+// machine of two cores (docs/decisions/0013-choice-by-cost.md); threads and network as `catenary
+// tune` found them. They are what fits a choice best, not what each part costs by itself: where a
+// message is waited for anyway, its bytes are nearly free, and the fit says so.
 CostParameters default_parameters() {
   return {
       .operation_ns = 160,

@@ -10,7 +10,7 @@
 namespace catenary {
 namespace {
 
-constexpr std::string_view kVersion = "1";
+constexpr std::string_view kVersion = "2";
 constexpr std::size_t kMostTextBytes = 65536;
 
 template <int kWire>
@@ -128,7 +128,8 @@ CostParameters read_tuning(std::string_view text, std::string_view machine) {
     const std::string_view value = trim(line.substr(blank));
     if (!seen.insert(name).second) refuse(quoted(name) + " is there twice");
     if (name == "version") {
-      if (value != kVersion) refuse("it is of version " + quoted(value) + ", not 1");
+      if (value != kVersion)
+        refuse("it is of version " + quoted(value) + ", not " + std::string(kVersion));
     } else if (!seen.contains("version")) {
       refuse("it does not begin with a version, but with " + quoted(name));
     } else if (name == "machine") {

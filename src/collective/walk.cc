@@ -24,7 +24,8 @@ static_assert(kWeights.size() == std::tuple_size_v<decltype(Shape::paths)>);
 // one that is as long as its hops say.
 constexpr Weights kFar = {20, 5, 3};
 
-// How much less a chunk of a rank's own memory weighs than one on a wire: it is in its caches.
+// A chunk of a rank's own memory weighs so much of one on a wire. It need not be fetched from
+// another core; but with nothing, a root's own copy would be no work.
 constexpr double kOwn = 0.25;
 
 constexpr std::size_t kPaths = kWeights.size();

@@ -28,8 +28,25 @@ TEST(Lending, of_what_is_kept_and_handed_on_is_of_input) {
   const Lending gathered = first_lending(Collective::kAllGather, "ring", {.rank = 1, .ranks = 4});
   EXPECT_EQ(gathered.chunk, input(0));
   EXPECT_TRUE(gathered.in_place);
-  const Place root{.rank = 2, .ranks = 4, .root = 2};
-  EXPECT_EQ(first_lending(Collective::kBroadcast, "chain", root).chunk, input(0));
+}
+
+TEST(Lending, of_what_a_root_sends_before_it_makes_its_own_copy_is_of_input_even_in_place) {
+  for (const std::string_view name : {"chain", "tree", "knomial4", "double_tree", "direct"}) {
+    const Algorithm& algorithm = *find_algorithm(Collective::kBroadcast, name);
+    const Place root{.rank = 2, .ranks = 8, .root = 2};
+    const Schedule schedule = schedule_of(algorithm, root);
+    const std::vector<Lending> found = lendings(algorithm, root, schedule);
+    int sends = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const Step& step = schedule.steps[i];
+      if (step.send_to == kNobody) continue;
+      ++sends;
+      EXPECT_FALSE(step.dst) << name << " keeps and sends in one step";
+      EXPECT_EQ(found[i].chunk, step.src) << name;
+      EXPECT_TRUE(found[i].in_place) << name;
+    }
+    EXPECT_GT(sends, 0) << name;
+  }
 }
 
 TEST(Lending, of_what_is_neither_input_nor_output_is_none) {

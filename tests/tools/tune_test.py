@@ -58,7 +58,7 @@ class TuneTest(unittest.TestCase):
         self.assertIn(f"written to {self.path}", done.stderr)
         with open(self.path, encoding="utf-8") as file:
             text = file.read()
-        self.assertIn("\nversion 1\nmachine ", text)
+        self.assertIn("\nversion 2\nmachine ", text)
         self.assertRegex(text, r"# Roughly measured while other programs took \d+ % of the cores; ")
         log = communicate(CATENARY_TUNING_FILE=self.path)
         self.assertIn(f"The parameters of the model of time are those of {self.path}", log)
@@ -108,6 +108,19 @@ class TuneTest(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn('--seconds: "0" is not a number from 1', done.stderr)
 
+    def test_a_collective_that_is_not_reported_is_told_with_those_that_are(self):
+        done = run(CATENARY, "tune", "--report", "--collectives", "Broadcast,Barrier")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn('"Barrier" is none of those that are reported: AllReduce, ', done.stderr)
+
+    def test_a_report_is_of_what_it_is_asked_for(self):
+        done = run(CATENARY, "tune", "--report", "--ranks", "2", "--rounds", "4",
+                   "--collectives", "Reduce")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        points = [line.split() for line in done.stdout.splitlines() if line[0] != "#"]
+        self.assertEqual({point[0] for point in points}, {"Reduce"})
+        self.assertEqual({point[1] for point in points}, {"2"})
+
     def test_garbage_is_refused(self):
         self.write("\x7fELF\x01\x02 no tuning at all\n")
         self.expect_refused('it does not begin with a version, but with "?ELF')
@@ -124,7 +137,7 @@ class TuneTest(unittest.TestCase):
         self.expect_refused("it names no machine")
 
     def test_what_another_machine_measured_is_refused(self):
-        self.write("version 1\nmachine an abacus\n")
+        self.write("version 2\nmachine an abacus\n")
         self.expect_refused('it is about another machine, "an abacus", and this is ')
 
     def test_a_file_that_is_not_there_is_missed_if_it_was_named(self):

@@ -39,7 +39,7 @@ Steps pass_down(const TreeNode& node, int chunk) {
   }
 }
 
-// The root's own copy can wait until all is under way.
+// The root's own copy of a chunk can wait until that is under way.
 Steps broadcast(TreeNode node, int chunks) {
   for (int chunk = 0; chunk < chunks; ++chunk) {
     if (node.parent != kNobody) {
