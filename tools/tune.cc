@@ -15,6 +15,7 @@
 #include "src/collective/tuning.h"
 #include "src/comm/tuning_file.h"
 #include "src/topology/machine.h"
+#include "tools/arguments.h"
 #include "tools/fit.h"
 #include "tools/measure.h"
 #include "tools/other_load.h"
@@ -96,14 +97,13 @@ std::vector<Collective> collectives_of(const std::string& list) {
   }
   std::vector<Collective> collectives;
   for (const std::string& word : words_of(list)) {
-    const auto found = std::ranges::find_if(
-        kReportedCollectives, [&](Collective collective) { return name_of(collective) == word; });
-    if (found == std::end(kReportedCollectives)) {
+    const Collective collective = collective_of(word);
+    if (std::ranges::find(kReportedCollectives, collective) == std::end(kReportedCollectives)) {
       throw_error(ErrorCode::kInvalidArgument,
                   "--collectives: \"%s\" is none of those that are reported: %s", word.c_str(),
                   known.c_str());
     }
-    collectives.push_back(*found);
+    collectives.push_back(collective);
   }
   return collectives;
 }
