@@ -11,17 +11,20 @@ Verdict Checker::check(const ProofCase& which, const StepSource& source, Orders&
   if (!begin(which, source)) return verdict_;
   memory_.begin(which, orders);
   for (int rank = which.ranks - 1; rank >= 0; --rank) ready_.push_back(rank);
-  while (!ready_.empty()) {
+  go();
+  if (verdict_.fault.empty()) check_end();
+  return verdict_;
+}
+
+void Checker::go() {
+  while (!ready_.empty() && verdict_.fault.empty()) {
     // Whoever was waited for last: he and what he needs are still in the caches.
     const int rank = ready_.back();
     ready_.pop_back();
     State& state = states_[static_cast<std::size_t>(rank)];
     while (advance(rank, state)) {
     }
-    if (!verdict_.fault.empty()) return verdict_;
   }
-  check_end();
-  return verdict_;
 }
 
 // ---- Setting up
@@ -103,15 +106,16 @@ bool Checker::take_step(int rank, State& state, const Step& step) {
   if (state.pass == 0) {
     if (const char* wrong = shape_.wrong(step, rank)) return fail(rank, state, wrong);
   }
-  for (const Chunk& chunk : {step.src, step.dst}) {
-    if (chunk.buffer == Buffer::kScratch) {
-      verdict_.scratch_chunks = std::max(verdict_.scratch_chunks, chunk.index + 1);
-    }
-  }
+  note_scratch(step.src);
+  note_scratch(step.dst);
   if (step.dst.buffer == Buffer::kCarry) return take_fold(rank, state, step);
-  Task& task = state.task;  // field by field, which is faster than a copy
-  task.src = step.src;
-  task.dst = step.dst;
+  // Field by field, which is faster than a copy: whole chunks could not be read before the single
+  // fields that were just written have reached the cache.
+  Task& task = state.task;
+  task.src.buffer = step.src.buffer;
+  task.src.index = step.src.index;
+  task.dst.buffer = step.dst.buffer;
+  task.dst.index = step.dst.index;
   task.recv_from = step.recv_from;
   task.send_to = step.send_to;
   task.received_first = step.received_first;

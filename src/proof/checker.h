@@ -15,6 +15,7 @@
 // is no memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -77,6 +78,9 @@ class Checker {
     }
   };
 
+  // With all that it calls made one piece, since a survey does it billions of times.
+  [[gnu::flatten]] void go();
+
   // Each false if something is wrong, which is in the verdict then.
   bool begin(const ProofCase& which, const StepSource& source);
   bool take_step(int rank, State& state, const Step& step);
@@ -88,13 +92,17 @@ class Checker {
   bool check_end();
   bool check_written(int rank);
   bool check_links_empty();
-  bool fail(int rank, const State& state, const std::string& what);
+  [[gnu::noinline]] bool fail(int rank, const State& state, const std::string& what);
 
   // False if it waits or fails.
   bool advance(int rank, State& state);
   bool do_slice(int rank, State& state);
   bool do_fold_slice(int rank, State& state);
 
+  void note_scratch(const Chunk& chunk) {
+    if (chunk.buffer != Buffer::kScratch) return;
+    verdict_.scratch_chunks = std::max(verdict_.scratch_chunks, chunk.index + 1);
+  }
   void cut_parts();
   void begin_pass(int rank, State& state);
   bool label_task(int rank, State& state, const Chunk& extent);

@@ -1,5 +1,7 @@
 #include "src/proof/fingerprint.h"
 
+#include <algorithm>
+
 #include "src/base/error.h"
 
 namespace catenary::proof {
@@ -12,7 +14,7 @@ void Fingerprints::make(int ranks, std::size_t elements) {
     const std::uint64_t before = i == 0 ? 0 : ranks_.back().before + ranks_.back().number;
     ranks_.push_back({scrambled(3 * i), scrambled(3 * i + 1) | 1, before});
   }
-  while (elements_.size() < elements) elements_.push_back(scrambled(3 * elements_.size() + 2) | 1);
+  elements_ = std::max(elements_, elements);
 }
 
 std::string Fingerprints::text(const Fingerprint& value, int ranks, std::size_t element) const {
@@ -57,7 +59,7 @@ std::string Fingerprints::text_of_sum(std::uint64_t sum, int ranks, std::size_t 
 }
 
 std::string Fingerprints::text_of_leaf(std::uint64_t sum, int ranks) const {
-  for (std::size_t element = 0; element < elements_.size(); ++element) {
+  for (std::size_t element = 0; element < elements_; ++element) {
     if (sum == finished({whole(ranks, element), 0}).sum) {
       return format("the finished reduction of element %zu", element);
     }

@@ -51,26 +51,4 @@ void Links::reset(int ranks) {
   free_ = 0;
 }
 
-void Links::push_behind(Link& link, const Message& message) {
-  std::uint32_t node = free_;
-  if (node == 0) {
-    node = static_cast<std::uint32_t>(pool_.size());
-    pool_.push_back({});
-  } else {
-    free_ = pool_[node].more;
-  }
-  pool_[node] = {message, 0};
-  std::uint32_t* end = &link.more;
-  while (*end != 0) end = &pool_[*end].more;
-  *end = node;
-}
-
-void Links::pop_behind(Link& link) {
-  const std::uint32_t node = link.more;
-  link.front = pool_[node].message;
-  link.more = pool_[node].more;
-  pool_[node].more = free_;
-  free_ = node;
-}
-
 }  // namespace catenary::proof

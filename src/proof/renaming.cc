@@ -17,21 +17,21 @@ std::uint64_t pair_of(int high, int low) {
 // The new numbers, given as ranks turn up.
 class Names {
  public:
-  Names(int ranks, int first) : names_(static_cast<std::size_t>(ranks), kNobody) { of(first); }
+  Names(int ranks, int first) : names_(static_cast<std::size_t>(ranks) + 1, kNone) {
+    name_of(kNobody) = kNobody;
+    of(first);
+  }
 
-  // kNobody for itself; a rank must be one.
+  // kNobody for itself; of others only if they fit.
   int of(int rank) {
-    if (rank == kNobody) return kNobody;
-    int& name = names_[static_cast<std::size_t>(rank)];
-    if (name == kNobody) {
+    int& name = name_of(rank);
+    if (name == kNone) {
       name = static_cast<int>(ranks_.size());
       ranks_.push_back(rank);
     }
     return name;
   }
-  bool fits(int rank) const {
-    return rank == kNobody || (rank >= 0 && rank < static_cast<int>(names_.size()));
-  }
+  bool fits(int rank) const { return index_of(rank) < names_.size(); }
   // Whoever nobody deals with turns up when there is no other left.
   int rank_named(int name) {
     for (int rank = 0; name == static_cast<int>(ranks_.size()); ++rank) of(rank);
@@ -39,7 +39,11 @@ class Names {
   }
 
  private:
-  std::vector<int> names_;  // by rank
+  static constexpr int kNone = kNobody - 1;
+  static std::size_t index_of(int rank) { return static_cast<unsigned>(rank - kNobody); }
+  int& name_of(int rank) { return names_[index_of(rank)]; }
+
+  std::vector<int> names_;  // by rank, that of nobody first
   std::vector<int> ranks_;  // by name
 };
 

@@ -18,15 +18,38 @@ void Shape::begin(const ProofCase& which, int chunk_count, int most_scratch) {
   per_rank_ = holds_part_per_rank(which.collective);
   short_input_ = gathers(which.collective);
   short_output_ = scatters(which.collective);
+  set_limits();
   carry_ = {};
   if (seen_.size() < static_cast<std::size_t>(which.ranks)) {
     seen_.resize(static_cast<std::size_t>(which.ranks));
   }
 }
 
-const char* Shape::wrong(const Step& step, int rank) {
-  const auto is_nobody = [this](int peer) { return peer < kNobody || peer >= which_.ranks; };
-  if (is_nobody(step.recv_from) || is_nobody(step.send_to)) return "no such peer";
+// None of a buffer that some rank lacks, nor of carries, which make a fold.
+void Shape::set_limits() {
+  const auto limit = [](Limits& limits, Buffer buffer, int chunks) {
+    limits[static_cast<std::size_t>(buffer)] = static_cast<unsigned>(chunks);
+  };
+  sources_ = targets_ = {};
+  for (Limits* limits : {&sources_, &targets_}) {
+    limit(*limits, Buffer::kNone, 1);  // its index is 0
+    limit(*limits, Buffer::kScratch, most_scratch_);
+  }
+  bool all_read = true;
+  bool all_write = true;
+  for (int rank = 0; rank < which_.ranks; ++rank) {
+    all_read = all_read && has_input(which_, rank);
+    all_write = all_write && has_output(which_, rank);
+  }
+  if (all_read) limit(sources_, Buffer::kInput, short_input_ ? 1 : chunk_count_);
+  if (!all_write) return;
+  for (Limits* limits : {&sources_, &targets_}) {
+    limit(*limits, Buffer::kOutput, short_output_ ? 1 : chunk_count_);
+  }
+}
+
+const char* Shape::wrong_if_not_simple(const Step& step, int rank) {
+  if (!is_peer(step.recv_from) || !is_peer(step.send_to)) return "no such peer";
   const char* found = wrong_work(step);
   if (found == nullptr && step.src) found = wrong_src(step.src, rank);
   if (found == nullptr && step.dst) found = wrong_dst(step.dst, rank);

@@ -3,6 +3,7 @@
 // One thread at a time; nothing waits or fails.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -18,7 +19,9 @@ class Shape {
 
   // What is wrong with a rank's next step, or null. The steps of a fold are asked about one after
   // the other, with no other rank's between them.
-  const char* wrong(const Step& step, int rank);
+  const char* wrong(const Step& step, int rank) {
+    return is_simple(step, rank) ? nullptr : wrong_if_not_simple(step, rank);
+  }
   // The same of a rank's end of steps.
   const char* wrong_end() const { return carry_ ? "a fold without end" : nullptr; }
 
@@ -28,6 +31,28 @@ class Shape {
   }
 
  private:
+  // Nearly all steps, of hundreds of millions, are right for simple reasons. False says nothing.
+  bool is_simple(const Step& step, int rank) const {
+    const bool takes = step.recv_from != kNobody;
+    const bool sends = step.send_to != kNobody;
+    const bool reads = static_cast<bool>(step.src);
+    const bool writes = static_cast<bool>(step.dst);
+    return !carry_ && step.recv_from != rank && is_peer(step.recv_from) && is_peer(step.send_to) &&
+           (takes ? !reads || reduces_ : reads) && (sends || writes) &&
+           (per_rank_ || (reads != writes) || (reads && step.src.index == step.dst.index)) &&
+           is_for_all(step.src, sources_) && is_for_all(step.dst, targets_);
+  }
+  bool is_peer(int rank) const {
+    return static_cast<unsigned>(rank - kNobody) <= static_cast<unsigned>(which_.ranks);
+  }
+  // So many chunks of each kind of buffer may be used by any rank.
+  using Limits = std::array<unsigned, 5>;  // by Buffer
+  static bool is_for_all(const Chunk& chunk, const Limits& limits) {
+    return static_cast<unsigned>(chunk.index) < limits[static_cast<std::size_t>(chunk.buffer)];
+  }
+  void set_limits();
+
+  const char* wrong_if_not_simple(const Step& step, int rank);
   const char* wrong_work(const Step& step) const;
   const char* wrong_src(const Chunk& chunk, int rank) const;
   const char* wrong_dst(const Chunk& chunk, int rank) const;
@@ -41,6 +66,8 @@ class Shape {
   }
 
   ProofCase which_;
+  Limits sources_ = {};
+  Limits targets_ = {};
   int chunk_count_ = 1;
   int most_scratch_ = 0;
   bool reduces_ = false;

@@ -32,8 +32,9 @@ Steps bruck_all_to_all(Place at) {
   }
   co_yield {.src = input(at.rank), .dst = output(at.rank)};
   for (int hop = 1; hop < at.ranks; hop *= 2) {
-    // The i-th number that has the hop's bit: as many have it as not, `hop` of them at a time.
-    const auto way = [&](int i) { return i + (i / hop + 1) * hop; };
+    // The i-th number that has the hop's bit: as many have it as not, `hop` of them at a time, so
+    // that many are skipped before it: i & -hop is i but for its place among those.
+    const auto way = [&](int i) { return i + (i & -hop) + hop; };
     int count = 0;
     while (way(count) < at.ranks) ++count;
     const auto give = [&](int i) { return Step{.src = scratch(way(i)), .send_to = at.after(hop)}; };

@@ -1,8 +1,12 @@
 #include "src/collective/algorithms/hierarchical.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <iterator>
+#include <span>
 #include <utility>
+#include <vector>
 
 namespace catenary {
 namespace {
@@ -32,24 +36,23 @@ struct Ranks {
 Ranks ranks_inside(const Place& at) { return {at.rank / at.box * at.box, 1}; }
 Ranks ranks_across(const Place& at) { return {at.rank % at.box, at.box}; }
 
-// And of its chunks: chunk i of a buffer is chunk first + i * stride of another one. Carries keep
-// the numbers of scratch: all that counts is their length.
+// And of its chunks: chunk i of a buffer is chunk first + i * stride of another one.
 struct Run {
   Chunk first;
   int stride;
 };
+// By the group's buffer, so that nothing is asked, as every chunk of a pair goes through here. No
+// chunk is none, and carries keep the numbers of scratch: all that counts is their length.
 struct Chunks {
-  Run input;
-  Run output;
-  Run scratch;
+  std::array<Run, 5> runs;
 
+  Chunks(const Run& input, const Run& output, const Run& scratch)
+      : runs{Run{}, input, output, scratch, scratch} {
+    runs[static_cast<std::size_t>(Buffer::kCarry)].first.buffer = Buffer::kCarry;
+  }
   Chunk chunk_of(const Chunk& chunk) const {
-    if (!chunk) return {};
-    const Run& run = chunk.buffer == Buffer::kInput    ? input
-                     : chunk.buffer == Buffer::kOutput ? output
-                                                       : scratch;
-    const Buffer buffer = chunk.buffer == Buffer::kCarry ? Buffer::kCarry : run.first.buffer;
-    return {buffer, run.first.index + chunk.index * run.stride};
+    const Run& run = runs[static_cast<std::size_t>(chunk.buffer)];
+    return {run.first.buffer, run.first.index + chunk.index * run.stride};
   }
 };
 
@@ -77,11 +80,39 @@ Embedding gathered_shards(const Place& at, int part, int parts) {
           {{output(own + part), 0}, {output(part), parts}, {scratch(part), parts}}};
 }
 
+// What ranks inside of a box do over and over, written down once: nothing but the chunks differs.
+class Repeated {
+ public:
+  explicit Repeated(Steps steps) {
+    for (const Step& step : steps) steps_.push_back(step);
+  }
+
+  // Its steps from the first on, as those of a generator.
+  class Time {
+   public:
+    explicit Time(const std::vector<Step>& steps) : rest_(steps) {}
+    const Step* next() {
+      if (rest_.empty()) return nullptr;
+      const Step* step = rest_.data();
+      rest_ = rest_.subspan(1);
+      return step;
+    }
+
+   private:
+    std::span<const Step> rest_;
+  };
+  Time once() const { return Time(steps_); }
+
+ private:
+  std::vector<Step> steps_;
+};
+
 // All of a group's steps that do something as steps of all ranks. A range and no coroutine, since
 // every step of a pair goes through here.
+template <class Source>
 class Embedded {
  public:
-  Embedded(const Embedding& embedding, Steps steps)
+  Embedded(const Embedding& embedding, Source steps)
       : embedding_(embedding), steps_(std::move(steps)) {}
 
   class Iterator {
@@ -108,7 +139,7 @@ class Embedded {
 
  private:
   Embedding embedding_;
-  Steps steps_;
+  Source steps_;
 };
 
 }  // namespace
@@ -153,18 +184,20 @@ Steps hierarchical_all_reduce(Place at, Stages stages) {
   const int parts = stages.chunks_across(across(at));
   const int chunks = at.box * parts;
   const int own = at.rank % at.box * parts;
+  const Repeated scatter(stages.scatter(inside(at)));
   for (int part = 0; part < parts; ++part) {
     const Embedding sums_of_box{
         ranks_inside(at),
         {{input(part), parts}, {scratch(own + part), 0}, {scratch(chunks + part), parts}}};
-    for (const Step& step : Embedded(sums_of_box, stages.scatter(inside(at)))) co_yield step;
+    for (const Step& step : Embedded(sums_of_box, scatter.once())) co_yield step;
   }
   const Embedding sums_of_all{ranks_across(at),
                               {{scratch(own), 1}, {output(own), 1}, {scratch(chunks + own), 1}}};
   for (const Step& step : Embedded(sums_of_all, stages.across(across(at)))) co_yield step;
+  const Repeated gather(stages.gather(inside(at)));
   for (int part = 0; part < parts; ++part) {
     const Embedding shards = gathered_shards(at, part, parts);
-    for (const Step& step : Embedded(shards, stages.gather(inside(at)))) co_yield step;
+    for (const Step& step : Embedded(shards, gather.once())) co_yield step;
   }
 }
 
@@ -172,16 +205,21 @@ Steps hierarchical_broadcast(Place at, Stages stages) {
   const int parts = stages.chunks_across(across(at));
   const int own = at.rank % at.box * parts;
   const bool has_message = at.rank / at.box == at.root / at.box;
-  for (int part = 0; has_message && part < parts; ++part) {
-    const Embedding shards{ranks_inside(at),
-                           {{input(part), parts}, {output(own + part), 0}, {scratch(part), parts}}};
-    for (const Step& step : Embedded(shards, stages.scatter(inside(at)))) co_yield step;
+  if (has_message) {
+    const Repeated scatter(stages.scatter(inside(at)));
+    for (int part = 0; part < parts; ++part) {
+      const Embedding shards{
+          ranks_inside(at),
+          {{input(part), parts}, {output(own + part), 0}, {scratch(part), parts}}};
+      for (const Step& step : Embedded(shards, scatter.once())) co_yield step;
+    }
   }
   const Embedding shard{ranks_across(at), {{output(own), 1}, {output(own), 1}, {scratch(own), 1}}};
   for (const Step& step : Embedded(shard, stages.across(across(at)))) co_yield step;
+  const Repeated gather(stages.gather(inside(at)));
   for (int part = 0; part < parts; ++part) {
     const Embedding shards = gathered_shards(at, part, parts);
-    for (const Step& step : Embedded(shards, stages.gather(inside(at)))) co_yield step;
+    for (const Step& step : Embedded(shards, gather.once())) co_yield step;
   }
 }
 
@@ -191,20 +229,22 @@ Steps hierarchical_all_gather(Place at, Stages stages) {
   const Embedding of_place{ranks_across(at),
                            {{input(0), 0}, {output(place), at.box}, {scratch(0), 1}}};
   for (const Step& step : Embedded(of_place, stages.across(across(at)))) co_yield step;
+  const Repeated gather(stages.gather(inside(at)));
   for (int first = 0; first < at.ranks; first += at.box) {
     const Embedding of_box{ranks_inside(at),
                            {{output(first + place), 0}, {output(first), 1}, {scratch(0), 1}}};
-    for (const Step& step : Embedded(of_box, stages.gather(inside(at)))) co_yield step;
+    for (const Step& step : Embedded(of_box, gather.once())) co_yield step;
   }
 }
 
 // The box's sums of what each box gets at this place, and then those of all.
 Steps hierarchical_reduce_scatter(Place at, Stages stages) {
   const int boxes = at.ranks / at.box;
+  const Repeated scatter(stages.scatter(inside(at)));
   for (int box = 0; box < boxes; ++box) {
     const Embedding of_box{ranks_inside(at),
                            {{input(box * at.box), 1}, {scratch(box), 0}, {scratch(boxes), 1}}};
-    for (const Step& step : Embedded(of_box, stages.scatter(inside(at)))) co_yield step;
+    for (const Step& step : Embedded(of_box, scatter.once())) co_yield step;
   }
   const Embedding of_place{ranks_across(at),
                            {{scratch(0), 1}, {output(0), 0}, {scratch(boxes), 1}}};
@@ -214,10 +254,11 @@ Steps hierarchical_reduce_scatter(Place at, Stages stages) {
 // What the ranks of this box have for this place of each box; and then, from each place of the
 // others, what they have for this rank.
 Steps hierarchical_all_to_all(Place at, Stages stages) {
+  const Repeated scatter(stages.scatter(inside(at)));
   for (int first = 0; first < at.ranks; first += at.box) {
     const Embedding to_box{ranks_inside(at),
                            {{input(first), 1}, {scratch(first), 1}, {scratch(at.ranks), 1}}};
-    for (const Step& step : Embedded(to_box, stages.scatter(inside(at)))) co_yield step;
+    for (const Step& step : Embedded(to_box, scatter.once())) co_yield step;
   }
   for (int place = 0; place < at.box; ++place) {
     const Embedding from_place{
