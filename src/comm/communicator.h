@@ -136,10 +136,13 @@ class Communicator final : public RunOwner {
   void write(Recipe& recipe, const OperationRequest& request);
   void add_operation(const OperationRequest& request, GroupRun& run);
   void add_messages(std::span<const MessageRequest> messages, GroupRun& run);
-  void add_message(const MessageRequest& message, GroupRun& run);
-  void add_own_message(const MessageRequest& send, const MessageRequest& receive, GroupRun& run);
-  void write(MessageSpec& spec, const Turn& turn, SendLink* send, RecvLink* recv, const void* input,
-             void* output, const MessageRequest& message);
+  bool are_like_last(std::span<const MessageRequest> messages);
+  void write_messages(std::span<const MessageRequest> messages, GroupRun& run);
+  void add_send(const MessageRequest& message, GroupRun::MadeOf made_of, GroupRun& run);
+  void add_receive(const MessageRequest& message, GroupRun::MadeOf made_of, GroupRun& run);
+  void add_own_message(const MessageRequest& send, const MessageRequest& receive,
+                       GroupRun::MadeOf made_of, GroupRun& run);
+  void write(MessageSpec& spec, const Turn& turn, const MessageRequest& message);
   void enqueue_on_all(const Requests& requests, std::unique_ptr<GroupRun> run);
   void enqueue_aside(const Requests& requests, std::unique_ptr<GroupRun> run, Event& after);
   void put(Stream& stream, std::unique_ptr<GroupRun> run);
@@ -211,7 +214,9 @@ class Communicator final : public RunOwner {
   };
   std::vector<SendEnd> send_ends_;
   std::vector<RecvEnd> recv_ends_;
-  std::vector<const MessageRequest*> own_sends_;  // of the group at hand
+  std::vector<std::uint32_t> own_sends_;       // of the group at hand
+  std::vector<MessageRequest> last_messages_;  // of the last group that had several
+  std::uint64_t message_stamp_ = 0;            // what groups like that one are stamped with
 
   RunPool runs_;
 };

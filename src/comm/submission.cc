@@ -20,6 +20,10 @@ std::vector<Stream*> streams_beside(const Stream& main, const Requests& requests
   return others;
 }
 
+std::byte* bytes_of(const MessageRequest& message) {
+  return static_cast<std::byte*>(message.buffer);
+}
+
 ByteView memory_of(const void* base, std::size_t elements, std::size_t element_bytes) {
   return {static_cast<const std::byte*>(base), elements * element_bytes};
 }
@@ -226,48 +230,86 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   recipe.repeatable = request.parts == nullptr && request.reduction.name != Reduction::kPreMulSum;
 }
 
+// A group is mostly like the one before, and its messages need not be made again.
+void Communicator::add_messages(std::span<const MessageRequest> messages, GroupRun& run) {
+  if (messages.size() == 1) return write_messages(messages, run);
+  const auto renew = [&](MessageSpec& spec, const GroupRun::MadeOf& made_of) {
+    if (spec.recv == nullptr) spec.input = bytes_of(messages[made_of.send]);
+    if (spec.send == nullptr) spec.output = bytes_of(messages[made_of.receive]);
+    if (spec.send != nullptr && spec.bytes <= kCompactDataBytes) spec.send->prepare();
+  };
+  if (are_like_last(messages) && run.repeat_messages(message_stamp_, renew)) return;
+  write_messages(messages, run);
+  run.stamp_messages(message_stamp_);
+}
+
+// Whether they ask for the same as the last ones, if with other buffers. Else they are the last
+// ones from now on.
+bool Communicator::are_like_last(std::span<const MessageRequest> messages) {
+  const auto is_like = [](const MessageRequest& one, const MessageRequest& other) {
+    return one.count == other.count && one.peer == other.peer && one.type == other.type &&
+           one.sends == other.sends;
+  };
+  if (std::ranges::equal(messages, last_messages_, is_like)) return true;
+  last_messages_.assign(messages.begin(), messages.end());
+  ++message_stamp_;
+  return false;
+}
+
 // First what others wait for; then one's own copies, which need nobody; last what comes from
 // others.
-void Communicator::add_messages(std::span<const MessageRequest> messages, GroupRun& run) {
+void Communicator::write_messages(std::span<const MessageRequest> messages, GroupRun& run) {
   own_sends_.clear();
-  std::size_t own_receives = 0;
-  for (const MessageRequest& message : messages) {
-    if (!message.sends) continue;
-    if (message.peer == rank_) {
-      own_sends_.push_back(&message);
+  const auto size = static_cast<std::uint32_t>(messages.size());
+  for (std::uint32_t i = 0; i < size; ++i) {
+    if (!messages[i].sends) continue;
+    if (messages[i].peer == rank_) {
+      own_sends_.push_back(i);
     } else {
-      add_message(message, run);
+      add_send(messages[i], {.send = i}, run);
     }
   }
-  for (const MessageRequest& message : messages) {
-    if (message.sends || message.peer != rank_) continue;
-    add_own_message(*own_sends_[own_receives++], message, run);
+  std::size_t own_receives = 0;
+  for (std::uint32_t i = 0; i < size; ++i) {
+    if (messages[i].sends || messages[i].peer != rank_) continue;
+    const std::uint32_t send = own_sends_[own_receives++];
+    add_own_message(messages[send], messages[i], {.send = send, .receive = i}, run);
   }
-  for (const MessageRequest& message : messages) {
-    if (!message.sends && message.peer != rank_) add_message(message, run);
+  for (std::uint32_t i = 0; i < size; ++i) {
+    if (messages[i].sends || messages[i].peer == rank_) continue;
+    add_receive(messages[i], {.receive = i}, run);
   }
 }
 
-void Communicator::add_message(const MessageRequest& message, GroupRun& run) {
-  const auto peer = static_cast<std::size_t>(message.peer);
-  if (message.sends) {
-    SendEnd& end = send_ends_[peer];
-    if (end.link == nullptr) end.link = &links_->send_link(message.peer, Channel::kPointToPoint);
-    if (message.count * element_bytes(message.type) <= kCompactDataBytes) end.link->prepare();
-    write(run.add_message(end.turn), end.turn, end.link, nullptr, message.buffer, nullptr, message);
-  } else {
-    RecvEnd& end = recv_ends_[peer];
-    if (end.link == nullptr) end.link = &links_->recv_link(message.peer, Channel::kPointToPoint);
-    write(run.add_message(end.turn), end.turn, nullptr, end.link, nullptr, message.buffer, message);
-  }
+void Communicator::add_send(const MessageRequest& message, GroupRun::MadeOf made_of,
+                            GroupRun& run) {
+  SendEnd& end = send_ends_[static_cast<std::size_t>(message.peer)];
+  if (end.link == nullptr) end.link = &links_->send_link(message.peer, Channel::kPointToPoint);
+  if (message.count * element_bytes(message.type) <= kCompactDataBytes) end.link->prepare();
+  MessageSpec& spec = run.add_message(end.turn, made_of);
+  write(spec, end.turn, message);
+  spec.send = end.link;
+  spec.input = bytes_of(message);
+}
+
+void Communicator::add_receive(const MessageRequest& message, GroupRun::MadeOf made_of,
+                               GroupRun& run) {
+  RecvEnd& end = recv_ends_[static_cast<std::size_t>(message.peer)];
+  if (end.link == nullptr) end.link = &links_->recv_link(message.peer, Channel::kPointToPoint);
+  MessageSpec& spec = run.add_message(end.turn, made_of);
+  write(spec, end.turn, message);
+  spec.recv = end.link;
+  spec.output = bytes_of(message);
 }
 
 // check() has made sure that each has its other half in the same group: together they are a copy.
 void Communicator::add_own_message(const MessageRequest& send, const MessageRequest& receive,
-                                   GroupRun& run) {
+                                   GroupRun::MadeOf made_of, GroupRun& run) {
   Turn& turn = recv_ends_[static_cast<std::size_t>(rank_)].turn;
-  MessageSpec& spec = run.add_message(turn);
-  write(spec, turn, nullptr, nullptr, send.buffer, receive.buffer, receive);
+  MessageSpec& spec = run.add_message(turn, made_of);
+  write(spec, turn, receive);
+  spec.input = bytes_of(send);
+  spec.output = bytes_of(receive);
   if (send.type == receive.type && send.count == receive.count) return;
   Descriptor taken = spec.descriptor;
   taken.kind = Collective::kRecv;
@@ -278,14 +320,14 @@ void Communicator::add_own_message(const MessageRequest& send, const MessageRequ
               describe(taken).c_str(), describe(sent).c_str());
 }
 
-// `turn` was taken for it.
-inline void Communicator::write(MessageSpec& spec, const Turn& turn, SendLink* send, RecvLink* recv,
-                                const void* input, void* output, const MessageRequest& message) {
+// All but where it goes. `turn` was taken for it.
+inline void Communicator::write(MessageSpec& spec, const Turn& turn,
+                                const MessageRequest& message) {
   const std::size_t bytes = message.count * element_bytes(message.type);
-  spec.send = send;
-  spec.recv = recv;
-  spec.input = static_cast<const std::byte*>(input);
-  spec.output = static_cast<std::byte*>(output);
+  spec.send = nullptr;
+  spec.recv = nullptr;
+  spec.input = nullptr;
+  spec.output = nullptr;
   spec.bytes = bytes;
   spec.slice_bytes = plans_->message_cut(bytes).slice_bytes;
   spec.least_loan = least_loan_;

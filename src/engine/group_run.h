@@ -85,15 +85,43 @@ class GroupRun final : public Task {
   void add(const RunSpec& lane, const void* input, void* output, Turn& turn, std::uint64_t ticket,
            int lanes);
   // A send, a receive, or a message to oneself, which takes its turn: the caller is to write the
-  // whole spec, as groups hold many of these.
-  MessageSpec& add_message(Turn& turn) {
+  // whole spec, as groups hold many of these. `requests` are numbers of the caller's.
+  struct MadeOf {
+    std::uint32_t send = 0;
+    std::uint32_t receive = 0;
+  };
+  MessageSpec& add_message(Turn& turn, MadeOf requests) {
+    stamp_ = 0;
     open_messages_.push_back(static_cast<std::uint32_t>(message_count_));
     if (message_count_ == messages_.size()) messages_.emplace_back();
     Message& added = messages_[message_count_++];
     added.turn = &turn;
     added.ticket = turn.take();
+    added.made_of = requests;
     added.over = false;
     return added.run.begin();
+  }
+  // The messages of this life and of any other with that stamp, which is not 0, differ in buffers
+  // and turns only.
+  void stamp_messages(std::uint64_t stamp) {
+    stamp_ = stamp;
+    stamped_ = message_count_;
+  }
+  // At the beginning of a life, if an earlier one had that stamp: its messages again, each of which
+  // takes its turn. `renew` is told their specs and requests.
+  template <typename Renew>
+  bool repeat_messages(std::uint64_t stamp, Renew&& renew) {
+    if (stamp_ != stamp) return false;
+    for (message_count_ = 0; message_count_ < stamped_; ++message_count_) {
+      Message& message = messages_[message_count_];
+      open_messages_.push_back(static_cast<std::uint32_t>(message_count_));
+      message.ticket = message.turn->take();
+      message.over = false;
+      MessageSpec& spec = message.run.begin();
+      spec.descriptor.sequence = static_cast<std::uint32_t>(message.ticket);
+      renew(spec, message.made_of);
+    }
+    return true;
   }
 
   Progress poll() override;
@@ -127,6 +155,7 @@ class GroupRun final : public Task {
     MessageRun run;
     Turn* turn = nullptr;
     std::uint64_t ticket = 0;
+    MadeOf made_of;
     bool over = false;
   };
 
@@ -150,6 +179,8 @@ class GroupRun final : public Task {
   std::vector<Message> messages_;    // likewise
   std::size_t message_count_ = 0;
   std::vector<std::uint32_t> open_messages_;
+  std::uint64_t stamp_ = 0;  // of what is in messages_
+  std::size_t stamped_ = 0;  // so many of them
   std::uint64_t polls_ = 0;
 };
 

@@ -26,7 +26,7 @@ struct Messages : testing::Test {
     return descriptor;
   }
   MessageSpec& add(Turn& turn) {
-    MessageSpec& spec = group.add_message(turn);
+    MessageSpec& spec = group.add_message(turn, {});
     spec = {.bytes = kCount, .slice_bytes = 65536, .descriptor = opening(turn.taken - 1)};
     spec.peer = 1;
     return spec;
@@ -140,16 +140,50 @@ TEST_F(Messages, wait_for_their_turn_in_another_group) {
   GroupRun earlier;
   earlier.begin(owner);
   Turn& turn = receives;
-  earlier.add_message(turn) = {.recv = &recv,
-                               .output = taken.data(),
-                               .bytes = kCount,
-                               .slice_bytes = 65536,
-                               .descriptor = opening(),
-                               .peer = 1};
+  earlier.add_message(turn, {}) = {.recv = &recv,
+                                   .output = taken.data(),
+                                   .bytes = kCount,
+                                   .slice_bytes = 65536,
+                                   .descriptor = opening(),
+                                   .peer = 1};
   add_recv();
   let_come(opening(1), given.data(), kCount);
   EXPECT_EQ(group.poll(), Progress::kNone) << "it took what was before its turn";
   EXPECT_FALSE(group.waiting());
+}
+
+TEST_F(Messages, come_again_in_a_life_of_the_same_stamp) {
+  const auto no_renewal = [](MessageSpec&, GroupRun::MadeOf) {};
+  add_send();
+  EXPECT_EQ(group.poll(), Progress::kDone);
+  group.begin(owner);
+  EXPECT_FALSE(group.repeat_messages(5, no_renewal)) << "nobody stamped them";
+
+  group.add_message(sends, {.send = 3}) = {.send = &send,
+                                           .input = given.data(),
+                                           .bytes = kCount,
+                                           .slice_bytes = 65536,
+                                           .descriptor = opening(1)};
+  group.stamp_messages(5);
+  EXPECT_EQ(group.poll(), Progress::kDone);
+  group.begin(owner);
+  EXPECT_FALSE(group.repeat_messages(6, no_renewal));
+  EXPECT_TRUE(group.repeat_messages(5, [&](MessageSpec& spec, GroupRun::MadeOf made_of) {
+    EXPECT_EQ(made_of.send, 3u);
+    spec.input = taken.data();
+  }));
+  EXPECT_EQ(group.poll(), Progress::kDone);
+  Descriptor sent;
+  std::memcpy(&sent, send.slot.data(), sizeof sent);
+  EXPECT_EQ(sent, opening(2)) << "it is the third one";
+  EXPECT_EQ(std::memcmp(send.slot.data() + kPaddedDescriptorBytes, taken.data(), kCount), 0);
+  EXPECT_TRUE(sends.idle());
+
+  group.begin(owner);
+  add_send();  // and is another one then
+  EXPECT_EQ(group.poll(), Progress::kDone);
+  group.begin(owner);
+  EXPECT_FALSE(group.repeat_messages(5, no_renewal));
 }
 
 TEST_F(Messages, that_are_lent_keep_their_turn_until_they_are_taken) {
