@@ -6,8 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include "src/base/error.h"
@@ -290,6 +292,44 @@ TEST(Shm, a_damaged_ring_is_the_peers_fault_and_not_a_crash) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kRemote);
   }
+}
+
+// In how many places messages of rank 0 lie.
+std::size_t places_used(bool is_crowded) {
+  Variant variant{.name = "shm", .make = shm::make_transport};
+  std::atomic<std::size_t> used = 0;
+  run_ranks(variant, 2, [&](Rank& rank) {
+    constexpr std::size_t kBytes = 4000;
+    constexpr int kMessages = 4000;
+    rank.transport().note_crowding(is_crowded);
+    std::set<const std::byte*> places;
+    if (rank.rank == 0) {
+      const auto link = rank.connect(1);
+      for (int i = 0; i < kMessages; ++i) {
+        ByteSpan slot;
+        rank.wait_until([&] { return !(slot = link->try_acquire(kBytes)).empty(); });
+        places.insert(slot.data());
+        link->commit(kBytes);
+      }
+      used = places.size();
+      rank.drain();
+    } else {
+      const auto link = rank.listen(0);
+      for (int i = 0; i < kMessages; ++i) {
+        rank.wait_until([&] { return !link->try_peek().empty(); });
+        link->release();
+      }
+    }
+    rank.barrier();
+  });
+  return used;
+}
+
+// A belt keeps more of the sender's cache busy than ranks that share a core have to spare.
+TEST(Shm, messages_keep_to_their_slots_where_ranks_are_crowded) {
+  const std::size_t slots = Variant{}.slots;
+  EXPECT_LE(places_used(true), slots);
+  EXPECT_GT(places_used(false), slots);
 }
 
 TEST(Shm, many_ranks_attach_at_once) {
