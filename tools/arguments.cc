@@ -39,6 +39,7 @@ std::string plain(std::string_view name) {
 }
 
 Collective collective_of(std::string_view name) {
+  if (plain(name) == "bcast") return Collective::kBroadcast;  // its other name in NCCL
   for (int i = 0; i < kCollectiveCount; ++i) {
     const auto collective = static_cast<Collective>(i);
     if (plain(name_of(collective)) == plain(name)) return collective;

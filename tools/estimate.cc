@@ -31,7 +31,8 @@ operation to take: the same numbers by which communicators choose. The parameter
   --cores C        cores that the ranks of a machine share (one for each rank)
   --threads        ranks of a machine are threads of one process
   --sizes A,B,...  bytes of a rank's longer buffer (8,64,1K,8K,64K,512K,4M,32M,256M)
-  --next K         also the K that would come next (2)
+  --next K         also the K that would come next (2). Of long messages one may be faster by a few
+                   percent: the model does not see what "direct" saves where buffers are mapped
   --defaults       the default parameters, whatever was measured here
   --set NAME=VALUE another value of a parameter, as `catenary tune --print` names them
   --help           this text

@@ -39,8 +39,8 @@ int run_export(int argc, char** argv) {
   } else if (options.format == "msccl") {
     write_out(options.out, msccl_xml(options.scene, calls));
   } else {
-    throw_error(ErrorCode::kInvalidUsage, "--format wants chrome or msccl, not \"%s\"",
-                options.format.c_str());
+    throw_error(ErrorCode::kInvalidUsage, "--format wants chrome or msccl%s%s",
+                options.format.empty() ? "" : ", not ", options.format.c_str());
   }
   return 0;
 }

@@ -64,6 +64,8 @@ bool read_scene_options(int argc, char** argv, SceneOptions& options) {
   }
   if (scene.ranks == 0) throw_error(ErrorCode::kInvalidUsage, "--ranks is missing");
   scene.algorithm = &algorithm_of(argv[optind], argv[optind + 1]);
+  const Collective asked = collective_of(argv[optind]);
+  if (asked != scene.algorithm->collective) scene.form = asked;
   if (scene.root == kNobody) scene.root = is_point_to_point(scene) && scene.ranks > 1 ? 1 : 0;
   if (scene.lanes == 0) scene.lanes = scene.algorithm->lanes;
   return true;

@@ -30,13 +30,14 @@ constexpr char kHelp[] =
     "\n"
     "Measures collectives on this machine, fits the parameters of the model that chooses\n"
     "algorithms, prints them, and keeps them where communicators find them. Keeps nothing, and\n"
-    "ends with code 1, if other programs took more than a tenth of the cores meanwhile.\n"
+    "ends with code 1, if other programs took more than a tenth of the cores meanwhile. Needs two\n"
+    "cores: on one, ranks only take turns.\n"
     "\n"
     "  --output FILE     write them there (CATENARY_TUNING_FILE, or a file in the cache folder)\n"
     "  --print           only print what is in use now\n"
     "  --dry-run         write nothing\n"
     "  --anyway          keep them however busy the machine was\n"
-    "  --seconds N       about how long to measure (20; with --quick 1)\n"
+    "  --seconds N       about how long to measure (20; with --quick 1); with fewer, fewer rounds\n"
     "  --quick           a rough idea only: two ranks and few sizes\n"
     "  --verbose         also print each time that was measured, beside the one expected\n"
     "  --from FILE       measure nothing: fit to times that --verbose printed there before\n"
@@ -275,6 +276,7 @@ struct Quality {
   std::vector<double> spreads;   // of the times of each variant
 };
 constexpr double kBusy = 0.1;
+constexpr int kRounds = 16;
 
 double middle(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -314,9 +316,12 @@ CostParameters measure_machine(const Options& options, Quality& quality) {
       bursts += crews * static_cast<double>(point.variants.size());
     }
   }
-  Effort effort{.least_rounds = 16, .burst_ns = 0, .quantile = 0.15};
-  effort.burst_ns =
-      options.seconds.value_or(options.quick ? 1 : 20) * 1e9 / 2 / effort.least_rounds / bursts;
+  const double usual = options.quick ? 1 : 20;
+  const double seconds = options.seconds.value_or(usual);
+  // Long operations take as long as they take, so less time means fewer rounds.
+  const int rounds = std::clamp(static_cast<int>(kRounds * seconds / usual), 4, kRounds);
+  Effort effort{.least_rounds = rounds, .burst_ns = 0, .quantile = 0.15};
+  effort.burst_ns = seconds * 1e9 / 2 / effort.least_rounds / bursts;
   CostParameters parameters = default_parameters();
   for (const Stage& stage : all) {
     const std::string what(name_of(stage.wire));
@@ -347,6 +352,15 @@ void print_parameters(CostParameters parameters) {
   }
 }
 
+// On one core ranks only take turns, and nothing tells how fast messages go.
+void require_cores(const Options& options) {
+  if (!options.from.empty() || usable_cores() >= 2) return;
+  throw_error(
+      ErrorCode::kInvalidUsage,
+      "tune needs two cores, and this process may use one only: nothing would show how fast "
+      "messages go between cores; the defaults stay in use");
+}
+
 }  // namespace
 
 int run_tune(int argc, char** argv) {
@@ -365,6 +379,7 @@ int run_tune(int argc, char** argv) {
   if (path.empty() && !options->dry_run) {
     throw_error(ErrorCode::kInvalidUsage, "no place for the result: give --output FILE");
   }
+  require_cores(*options);
   Quality quality;
   const CostParameters parameters = measure_machine(*options, quality);
   const std::string remark = options->from.empty() ? describe(quality) : "From " + options->from;

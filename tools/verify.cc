@@ -3,16 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cstdio>
 #include <ctime>
+#include <optional>
 #include <string>
 
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/collective/algorithms.h"
 #include "src/proof/survey.h"
+#include "tools/arguments.h"
 #include "tools/verb.h"
 
 namespace catenary {
@@ -45,7 +46,7 @@ prove.
 struct Wish {
   bool all = false;
   bool verbose = false;
-  std::string collective;
+  std::optional<Collective> collective;
   std::string algorithm;
   Scope scope;
 };
@@ -99,28 +100,19 @@ bool read_wish(int argc, char** argv, Wish& wish) {
       default: refuse("no such option, or no value for it");  // getopt has named it
     }
   }
-  if (optind < argc) wish.collective = argv[optind++];
+  if (optind < argc) wish.collective = collective_of(argv[optind++]);
   if (optind < argc) wish.algorithm = argv[optind++];
   if (optind < argc) refuse(format("there is nothing to do with \"%s\"", argv[optind]));
-  if (wish.all && !wish.collective.empty()) refuse("--all needs no collective beside it");
-  if (!wish.all && wish.collective.empty()) refuse("name a collective, or give --all");
+  if (wish.all && wish.collective) refuse("--all needs no collective beside it");
+  if (!wish.all && !wish.collective) refuse("name a collective, or give --all");
+  if (wish.scope.root.value_or(0) >= wish.scope.to_ranks) {
+    refuse(format("--root %d is none of %d ranks", *wish.scope.root, wish.scope.to_ranks));
+  }
   return true;
 }
 
-// "AllReduce", "all_reduce" and "allreduce" are one.
-bool same_name(std::string_view one, std::string_view other) {
-  const auto plain = [](std::string_view name) {
-    std::string letters;
-    for (const char c : name) {
-      if (c != '_' && c != '-') letters += static_cast<char>(std::tolower(c));
-    }
-    return letters;
-  };
-  return plain(one) == plain(other);
-}
-
 bool is_wished(const Wish& wish, const Algorithm& algorithm) {
-  return wish.all || (same_name(wish.collective, name_of(algorithm.collective)) &&
+  return wish.all || (wish.collective == algorithm.collective &&
                       (wish.algorithm.empty() || wish.algorithm == algorithm.name));
 }
 
@@ -179,19 +171,19 @@ void print_row(const Algorithm& algorithm, const Proof& proof, double seconds) {
   std::fflush(stdout);
 }
 
-// Throws if nothing has the names that were given.
+// Throws if the collective has no such algorithm, or has no algorithms of its own.
 void check_names(const Wish& wish) {
   if (std::ranges::any_of(algorithms(), [&](const Algorithm& a) { return is_wished(wish, a); })) {
     return;
   }
-  const auto has_collective = [&](const Algorithm& algorithm) {
-    return same_name(wish.collective, name_of(algorithm.collective));
-  };
-  const bool is_known = std::ranges::any_of(algorithms(), has_collective);
-  throw_error(ErrorCode::kInvalidArgument, "there is no %s \"%s\"%s; see catenary list",
-              is_known ? "algorithm" : "collective",
-              is_known ? wish.algorithm.c_str() : wish.collective.c_str(),
-              is_known ? format(" of %s", wish.collective.c_str()).c_str() : "");
+  const std::string collective(name_of(*wish.collective));
+  if (wish.algorithm.empty()) {
+    throw_error(ErrorCode::kInvalidArgument,
+                "%s has no algorithms of its own: it is a form of another; see catenary list",
+                collective.c_str());
+  }
+  throw_error(ErrorCode::kInvalidArgument, "there is no algorithm \"%s\" of %s; see catenary list",
+              wish.algorithm.c_str(), collective.c_str());
 }
 
 int verify(const Wish& wish) {
@@ -220,8 +212,9 @@ int verify(const Wish& wish) {
               static_cast<unsigned long long>(cases), wrong, seconds_since(start),
               static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
   if (without > 0) {
-    std::printf("%d have no case among those asked for: they run on other ranks or boxes only\n",
-                without);
+    std::printf(
+        "%d have no case among those asked for: they run on other ranks, roots or boxes only\n",
+        without);
   }
   if (proved + wrong == 0) {
     throw_error(ErrorCode::kInvalidArgument, "nothing was proved: there is no such case");

@@ -20,7 +20,9 @@ constexpr std::size_t kMostBlocks = 216;       // of a rank
 constexpr std::size_t kMostChannelPeers = 32;  // either way
 
 std::string_view msccl_name(const Scene& scene) {
-  switch (scene.algorithm->collective) {
+  // Not even of the same steps, where its parts may differ in length.
+  const Collective asked = scene.form.value_or(scene.algorithm->collective);
+  switch (asked) {
     case Collective::kAllReduce: return "allreduce";
     case Collective::kBroadcast: return "broadcast";
     case Collective::kReduce: return "reduce";
@@ -29,7 +31,7 @@ std::string_view msccl_name(const Scene& scene) {
     case Collective::kAllToAll: return "alltoall";
     default:
       throw_error(ErrorCode::kInvalidArgument, "MSCCL does not know the collective %s",
-                  std::string(name_of(scene.algorithm->collective)).c_str());
+                  std::string(name_of(asked)).c_str());
   }
 }
 

@@ -73,8 +73,11 @@ std::vector<std::vector<Schedule>> schedules_of(const Scene& scene) {
                 scene.ranks);
   }
   if (!scene.algorithm->runs_on({.ranks = scene.ranks, .root = scene.root, .box = scene.box})) {
-    throw_error(ErrorCode::kInvalidArgument, "%s does not run on %d ranks in boxes of %d",
-                name_of(scene).c_str(), scene.ranks, scene.box);
+    throw_error(ErrorCode::kInvalidArgument, "%s does not run on %d ranks in boxes of %d%s",
+                name_of(scene).c_str(), scene.ranks, scene.box,
+                scene.algorithm->inside.empty()
+                    ? ""
+                    : ": it runs on several boxes of several ranks each (--box)");
   }
   std::vector<std::vector<Schedule>> schedules(static_cast<std::size_t>(scene.lanes));
   for (int lane = 0; lane < scene.lanes; ++lane) {
@@ -97,7 +100,7 @@ std::vector<std::vector<Schedule>> schedules_of(const Scene& scene) {
 
 std::string name_of(const Scene& scene) {
   return std::string(scene.algorithm->name) + " " +
-         std::string(name_of(scene.algorithm->collective));
+         std::string(name_of(scene.form.value_or(scene.algorithm->collective)));
 }
 
 int part_of_input(const Scene& scene, int rank, int index) {

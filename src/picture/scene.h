@@ -4,6 +4,7 @@
 // Pure values; any thread; nothing waits.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct Scene {
   int box = 1;
   int lanes = 1;
   int window = 1;  // see Place
+  // What was asked for, if that is a form of the algorithm's collective: a barrier, or uneven
+  // parts.
+  std::optional<Collective> form = {};
 };
 
 // [lane][rank]. Throws Error(kInvalidArgument) for a scene that cannot be: a root that is no rank,

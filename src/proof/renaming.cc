@@ -40,7 +40,7 @@ class Names {
 
  private:
   static constexpr int kNone = kNobody - 1;
-  static std::size_t index_of(int rank) { return static_cast<unsigned>(rank - kNobody); }
+  static std::size_t index_of(int rank) { return static_cast<unsigned>(rank) + 1u; }
   int& name_of(int rank) { return names_[index_of(rank)]; }
 
   std::vector<int> names_;  // by rank, that of nobody first

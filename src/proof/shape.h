@@ -43,7 +43,7 @@ class Shape {
            is_for_all(step.src, sources_) && is_for_all(step.dst, targets_);
   }
   bool is_peer(int rank) const {
-    return static_cast<unsigned>(rank - kNobody) <= static_cast<unsigned>(which_.ranks);
+    return static_cast<unsigned>(rank) + 1u <= static_cast<unsigned>(which_.ranks);
   }
   // So many chunks of each kind of buffer may be used by any rank.
   using Limits = std::array<unsigned, 5>;  // by Buffer

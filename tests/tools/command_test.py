@@ -91,6 +91,8 @@ class VerifyTest(unittest.TestCase):
     def test_what_is_not_known_is_named(self):
         self.expect_refused('there is no collective "Foo"', "Foo")
         self.expect_refused('there is no algorithm "oak" of AllReduce', "AllReduce", "oak")
+        self.expect_refused("AllGatherv has no algorithms of its own", "AllGatherv")
+        self.expect_refused("--root 7 is none of 4 ranks", "bcast", "--ranks", "4", "--root", "7")
 
     def test_usage_comes_with_a_reason(self):
         self.expect_refused("name a collective, or give --all")
@@ -117,6 +119,12 @@ class DrawTest(unittest.TestCase):
         self.assertIn("from 0 to 2<", self.draw("Send", "direct", "--ranks", "4", "--root", "2"))
         to_itself = self.draw("Send", "direct", "--ranks", "4", "--root", "0")
         self.assertIn("1 message of all the data, to the sender itself", to_itself)
+
+    def test_what_was_asked_for_is_named(self):
+        self.assertIn(">ring AllGatherv, 4 ranks<", self.draw("AllGatherv", "ring", "--ranks", "4"))
+        done = run("export", "AlltoAllv", "direct", "--ranks", "4", "--format", "msccl")
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("MSCCL does not know the collective AlltoAllv", done.stderr)
 
     def test_many_steps_are_drawn_by_runs(self):
         picture = self.draw("AlltoAll", "bruck", "--ranks", "16")

@@ -14,12 +14,12 @@ ALL_REDUCE_PERF = ""
 TIMEOUT_S = 60
 
 
-def run(program, *flags, **changes):
+def run(program, *flags, before=None, **changes):
     environment = {key: value for key, value in os.environ.items()
                    if not key.startswith(("CATENARY_", "NCCL_", "OMPI_", "PMI_", "PMIX_"))}
     environment.update(changes)
     return subprocess.run([program, *flags], env=environment, capture_output=True, text=True,
-                          timeout=TIMEOUT_S, check=False)
+                          timeout=TIMEOUT_S, check=False, preexec_fn=before)
 
 
 def communicate(**changes):
@@ -52,6 +52,14 @@ class TuneTest(unittest.TestCase):
         log = communicate(CATENARY_TUNING_FILE=self.path)
         self.assertIn(f"the tuning in {self.path} is not used, but defaults: {reason}", log)
         self.assertIn("Algo", log)  # and all goes on
+
+    def test_one_core_tells_nothing_of_messages(self):
+        one = {min(os.sched_getaffinity(0))}
+        done = run(CATENARY, "tune", "--quick", "--anyway", "--output", self.path,
+                   before=lambda: os.sched_setaffinity(0, one))
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("tune needs two cores", done.stderr)
+        self.assertFalse(os.path.exists(self.path))
 
     def test_what_it_measures_is_used(self):
         done = self.tune("--output", self.path)
