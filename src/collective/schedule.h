@@ -22,6 +22,7 @@
 //     than the algorithm declares; it begins undefined.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -32,6 +33,7 @@ namespace catenary {
 inline constexpr int kNobody = -1;
 
 enum class Buffer : std::uint8_t { kNone, kInput, kOutput, kScratch, kCarry };
+inline constexpr std::size_t kBufferKinds = 5;
 
 // The index-th of the parts that a Partition cuts a buffer into. A scratch or carry chunk is as
 // long as the part of its index, counted modulo the number of parts.

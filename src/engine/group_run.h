@@ -84,12 +84,14 @@ class GroupRun final : public Task {
   // added one after the other.
   void add(const RunSpec& lane, const void* input, void* output, Turn& turn, std::uint64_t ticket,
            int lanes);
-  // A send, a receive, or a message to oneself, which takes its turn: the caller is to write the
-  // whole spec, as groups hold many of these. `requests` are numbers of the caller's.
+  // The requests that a message was made of, by numbers of the caller's: one, or both if it is to
+  // oneself.
   struct MadeOf {
     std::uint32_t send = 0;
     std::uint32_t receive = 0;
   };
+  // A send, a receive, or a message to oneself, which takes its turn: the caller is to write the
+  // whole spec, as groups hold many of these.
   MessageSpec& add_message(Turn& turn, MadeOf requests) {
     stamp_ = 0;
     open_messages_.push_back(static_cast<std::uint32_t>(message_count_));
@@ -179,7 +181,7 @@ class GroupRun final : public Task {
   std::vector<Message> messages_;    // likewise
   std::size_t message_count_ = 0;
   std::vector<std::uint32_t> open_messages_;
-  std::uint64_t stamp_ = 0;  // of what is in messages_
+  std::uint64_t stamp_ = 0;  // of what is in messages_; 0: none
   std::size_t stamped_ = 0;  // so many of them
   std::uint64_t polls_ = 0;
 };

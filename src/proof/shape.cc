@@ -33,7 +33,7 @@ void Shape::set_limits() {
   sources_ = targets_ = {};
   for (Limits* limits : {&sources_, &targets_}) {
     limit(*limits, Buffer::kNone, 1);  // its index is 0
-    limit(*limits, Buffer::kScratch, most_scratch_);
+    limit(*limits, Buffer::kScratch, std::max(most_scratch_, 0));
   }
   bool all_read = true;
   bool all_write = true;

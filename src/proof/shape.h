@@ -46,7 +46,7 @@ class Shape {
     return static_cast<unsigned>(rank) + 1u <= static_cast<unsigned>(which_.ranks);
   }
   // So many chunks of each kind of buffer may be used by any rank.
-  using Limits = std::array<unsigned, 5>;  // by Buffer
+  using Limits = std::array<unsigned, kBufferKinds>;  // by Buffer
   static bool is_for_all(const Chunk& chunk, const Limits& limits) {
     return static_cast<unsigned>(chunk.index) < limits[static_cast<std::size_t>(chunk.buffer)];
   }

@@ -154,33 +154,52 @@ TEST_F(Messages, wait_for_their_turn_in_another_group) {
 
 TEST_F(Messages, come_again_in_a_life_of_the_same_stamp) {
   const auto no_renewal = [](MessageSpec&, GroupRun::MadeOf) {};
-  add_send();
+  for (int i = 0; i < 3; ++i) add_send();  // more than come again
   EXPECT_EQ(group.poll(), Progress::kDone);
   group.begin(owner);
   EXPECT_FALSE(group.repeat_messages(5, no_renewal)) << "nobody stamped them";
 
-  group.add_message(sends, {.send = 3}) = {.send = &send,
-                                           .input = given.data(),
-                                           .bytes = kCount,
-                                           .slice_bytes = 65536,
-                                           .descriptor = opening(1)};
+  const auto exchange = [&](std::uint32_t send_request, std::uint32_t receive_request) {
+    MessageSpec spec{.send = &send,
+                     .input = given.data(),
+                     .bytes = kCount,
+                     .slice_bytes = 65536,
+                     .descriptor = opening(sends.taken)};
+    group.add_message(sends, {.send = send_request}) = spec;
+    spec.send = nullptr;
+    spec.recv = &recv;
+    spec.output = taken.data();
+    spec.peer = 1;
+    spec.descriptor = opening(receives.taken);
+    group.add_message(receives, {.receive = receive_request}) = spec;
+  };
+  exchange(3, 4);
   group.stamp_messages(5);
+  let_come(opening(0), given.data(), kCount);
   EXPECT_EQ(group.poll(), Progress::kDone);
-  group.begin(owner);
-  EXPECT_FALSE(group.repeat_messages(6, no_renewal));
-  EXPECT_TRUE(group.repeat_messages(5, [&](MessageSpec& spec, GroupRun::MadeOf made_of) {
-    EXPECT_EQ(made_of.send, 3u);
-    spec.input = taken.data();
-  }));
-  EXPECT_EQ(group.poll(), Progress::kDone);
-  Descriptor sent;
-  std::memcpy(&sent, send.slot.data(), sizeof sent);
-  EXPECT_EQ(sent, opening(2)) << "it is the third one";
-  EXPECT_EQ(std::memcmp(send.slot.data() + kPaddedDescriptorBytes, taken.data(), kCount), 0);
-  EXPECT_TRUE(sends.idle());
 
   group.begin(owner);
-  add_send();  // and is another one then
+  EXPECT_FALSE(group.repeat_messages(6, no_renewal));
+  Bytes other = Bytes(kCount, std::byte{7});
+  EXPECT_TRUE(group.repeat_messages(5, [&](MessageSpec& spec, GroupRun::MadeOf made_of) {
+    EXPECT_EQ(made_of.send + made_of.receive, spec.send != nullptr ? 3u : 4u);
+    if (spec.send != nullptr) spec.input = other.data();
+    if (spec.recv != nullptr) spec.output = other.data();
+  }));
+  EXPECT_EQ(sends.taken, 5u);
+  EXPECT_EQ(receives.taken, 2u);
+  EXPECT_EQ(group.poll(), Progress::kSome) << "what it receives has not come";
+  Descriptor sent;
+  std::memcpy(&sent, send.slot.data(), sizeof sent);
+  EXPECT_EQ(sent, opening(4)) << "it is the fifth one";
+  EXPECT_EQ(send.slot[kPaddedDescriptorBytes], std::byte{7});
+  let_come(opening(1), given.data(), kCount);
+  EXPECT_EQ(group.poll(), Progress::kDone);
+  EXPECT_EQ(other, given);
+  EXPECT_TRUE(sends.idle() && receives.idle());
+
+  group.begin(owner);
+  add_send();  // and they are others then
   EXPECT_EQ(group.poll(), Progress::kDone);
   group.begin(owner);
   EXPECT_FALSE(group.repeat_messages(5, no_renewal));

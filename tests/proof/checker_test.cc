@@ -248,6 +248,10 @@ TEST(Checker, scratch_that_is_not_declared_is_caught) {
   EXPECT_EQ(checker.check(which, source_of(schedules, 3), orders).fault, "");
   EXPECT_EQ(checker.check(which, source_of(schedules, 2), orders).fault,
             "rank 0, pass 0, step 0, slice 0: uses more scratch than its algorithm declares");
+  schedules[0].steps = {{.src = input(0), .dst = scratch(0)},
+                        {.src = scratch(0), .dst = output(0)}};
+  EXPECT_EQ(checker.check(which, source_of(schedules, -1), orders).fault,
+            "rank 0, pass 0, step 0, slice 0: uses more scratch than its algorithm declares");
 }
 
 TEST(Checker, a_result_that_belongs_elsewhere_is_caught) {

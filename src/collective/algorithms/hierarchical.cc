@@ -44,7 +44,7 @@ struct Run {
 // By the group's buffer, so that nothing is asked, as every chunk of a pair goes through here. No
 // chunk is none, and carries keep the numbers of scratch: all that counts is their length.
 struct Chunks {
-  std::array<Run, 5> runs;
+  std::array<Run, kBufferKinds> runs;
 
   Chunks(const Run& input, const Run& output, const Run& scratch)
       : runs{Run{}, input, output, scratch, scratch} {
@@ -81,6 +81,7 @@ Embedding gathered_shards(const Place& at, int part, int parts) {
 }
 
 // What ranks inside of a box do over and over, written down once: nothing but the chunks differs.
+// The stage must come to an end, which the proof of the algorithm that it is alone shows.
 class Repeated {
  public:
   explicit Repeated(Steps steps) {
