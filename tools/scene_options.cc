@@ -17,17 +17,17 @@ constexpr int kMostRanks = 512;
 constexpr int kMostLanes = 64;
 
 // Of uneven parts, and of a barrier, the schedule is that of the collective they are a form of.
-const Algorithm& algorithm_of(std::string_view collective, std::string_view name) {
+const Algorithm& algorithm_of(Collective collective, std::string_view name) {
   std::string known;
   for (const Algorithm& algorithm : algorithms()) {
-    if (find_algorithm(collective_of(collective), algorithm.name) != &algorithm) continue;
+    if (find_algorithm(collective, algorithm.name) != &algorithm) continue;
     if (plain(algorithm.name) == plain(name)) return algorithm;
     if (algorithm.inside.empty())
       known += (known.empty() ? "" : ", ") + std::string(algorithm.name);
   }
   throw_error(ErrorCode::kInvalidUsage,
               "%s has no algorithm \"%s\"; it has %s, and the pairs that catenary list prints",
-              std::string(collective).c_str(), std::string(name).c_str(), known.c_str());
+              std::string(name_of(collective)).c_str(), std::string(name).c_str(), known.c_str());
 }
 
 constexpr option kOptions[] = {
@@ -63,8 +63,8 @@ bool read_scene_options(int argc, char** argv, SceneOptions& options) {
                 "%s wants a collective and an algorithm: see catenary list", argv[0]);
   }
   if (scene.ranks == 0) throw_error(ErrorCode::kInvalidUsage, "--ranks is missing");
-  scene.algorithm = &algorithm_of(argv[optind], argv[optind + 1]);
   const Collective asked = collective_of(argv[optind]);
+  scene.algorithm = &algorithm_of(asked, argv[optind + 1]);
   if (asked != scene.algorithm->collective) scene.form = asked;
   if (scene.root == kNobody) scene.root = is_point_to_point(scene) && scene.ranks > 1 ? 1 : 0;
   if (scene.lanes == 0) scene.lanes = scene.algorithm->lanes;

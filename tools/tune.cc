@@ -358,7 +358,7 @@ void require_cores(const Options& options) {
   throw_error(
       ErrorCode::kInvalidUsage,
       "tune needs two cores, and this process may use one only: nothing would show how fast "
-      "messages go between cores; the defaults stay in use");
+      "messages go between cores; what was in use stays");
 }
 
 }  // namespace
