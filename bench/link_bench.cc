@@ -325,6 +325,7 @@ void register_all() {
         ->Arg(8)
         ->Arg(56)
         ->Arg(57)
+        ->Arg(256)
         ->Arg(1024)
         ->Arg(4096)
         ->Arg(16384)

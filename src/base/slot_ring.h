@@ -5,19 +5,20 @@
 //
 //     offset 0       consumer's line: slots released | whether it borrows  | 64 bytes
 //     64             producer's: whether it has withdrawn what it lent     | 64 bytes
-//     128            line of slot 0: sequence | bytes | 56 bytes of data   | 64 used of 128 bytes
-//     256            line of slot 1                                        |
+//     128            head of slot 0: sequence | bytes | 696 bytes of data  | 704 used of 1152 bytes
+//     1280           head of slot 1                                        |
 //     ...
 //     data_offset    home of slot 0                                        | slot_bytes
 //                    home of slot 1 ...                                    |
 //     belt_offset    the belt                                              | belt_bytes, or none
 //
-// A message of at most 56 bytes travels in the line of its slot, together with the flag that
-// announces it: one cache line moves. A longer one lies on the belt (slot_belt.h), or, where that
-// does not take it, in its slot's home; the line says where. A slot is announced by its sequence
-// number, 1 for the first message of the ring, so nothing is ever reset: what an older round left
-// behind is a number that nobody waits for. Lines are written by one side only and stand 128 bytes
-// apart, since processors fetch lines in pairs.
+// A message of at most 696 bytes travels in the head of its slot, right after the words that
+// announce it, so that one of 56 bytes moves a single cache line, and one of 100 two. A longer one,
+// for which it counts more that its data begins with a line, lies on the belt (slot_belt.h), or,
+// where that does not take it, in its slot's home; the head says where. A slot is announced by its
+// sequence number, 1 for the first message of the ring, so nothing is ever reset: what an older
+// round left behind is a number that nobody waits for. Heads are written by one side only and stand
+// well apart, since processors fetch what follows a line that is read.
 //
 // A message may stand for memory of the producer's that it lends (how, is not the ring's business):
 // a consumer says once whether it can borrow, and a producer that lent has lent until the ring is
@@ -49,13 +50,17 @@ struct SlotRingShape {
   std::size_t slot_bytes;      // a multiple of 64
   std::size_t belt_bytes = 0;  // a multiple of 4096
 
-  static constexpr std::size_t kLineSpacing = 128;
+  static constexpr std::size_t kFirstHead = 128;
+  static constexpr std::size_t kHeadSpacing = 1152;
   static constexpr std::size_t kPageBytes = 4096;
 
+  constexpr std::size_t head_offset(std::uint32_t slot) const {
+    return kFirstHead + slot * kHeadSpacing;
+  }
   constexpr std::size_t data_offset() const {
     // Slots of whole pages begin at pages, so that a slot touches no more of them than it must.
     const std::size_t alignment = slot_bytes % kPageBytes == 0 ? kPageBytes : 64;
-    return round_up((1 + std::size_t{slots}) * kLineSpacing, alignment);
+    return round_up(head_offset(slots), alignment);
   }
   constexpr std::size_t data_offset(std::uint32_t slot) const {
     return data_offset() + slot * slot_bytes;
@@ -72,9 +77,9 @@ struct SlotRingShape {
   }
 };
 
-inline constexpr std::size_t kInlineBytes = 56;
+inline constexpr std::size_t kInlineBytes = 696;
 
-struct alignas(64) SlotLine {
+struct alignas(64) SlotHead {
   std::atomic<std::uint32_t> sequence;
   std::atomic<std::uint32_t> bytes;
   std::byte data[kInlineBytes];
@@ -83,9 +88,11 @@ struct alignas(64) SlotLine {
   std::atomic<std::uint64_t>& place() {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(data);
   }
-  const std::atomic<std::uint64_t>& place() const { return const_cast<SlotLine*>(this)->place(); }
+  const std::atomic<std::uint64_t>& place() const { return const_cast<SlotHead*>(this)->place(); }
 };
-static_assert(sizeof(SlotLine) == 64 && std::atomic<std::uint32_t>::is_always_lock_free &&
+static_assert(sizeof(SlotHead) == 8 + kInlineBytes &&
+              sizeof(SlotHead) < SlotRingShape::kHeadSpacing &&
+              std::atomic<std::uint32_t>::is_always_lock_free &&
               std::atomic<std::uint64_t>::is_always_lock_free);
 
 // What both sides know: where things lie, and the next slot.
@@ -105,11 +112,11 @@ class SlotCursor {
     return *reinterpret_cast<std::atomic<std::uint32_t>*>(memory_ + sizeof(std::uint32_t));
   }
   std::atomic<std::uint32_t>& withdrawn() const {
-    return *reinterpret_cast<std::atomic<std::uint32_t>*>(memory_ + sizeof(SlotLine));
+    return *reinterpret_cast<std::atomic<std::uint32_t>*>(memory_ + 64);
   }
-  SlotLine& line() const { return line_of(slot()); }
+  SlotHead& head() const { return head_of(slot()); }
   // Of the slot after the next.
-  SlotLine& second_line() const { return line_of(slot_after(slot())); }
+  SlotHead& second_head() const { return head_of(slot_after(slot())); }
   std::byte* at(std::size_t place) const { return memory_ + place; }
   std::size_t home() const { return shape_.data_offset(slot()); }
   std::uint32_t slot() const { return slot_.load(std::memory_order_relaxed); }
@@ -132,9 +139,8 @@ class SlotCursor {
   std::uint32_t slot_after(std::uint32_t slot) const {
     return slot + 1 == shape_.slots ? 0 : slot + 1;
   }
-  SlotLine& line_of(std::uint32_t slot) const {
-    return *reinterpret_cast<SlotLine*>(memory_ +
-                                        (1 + std::size_t{slot}) * SlotRingShape::kLineSpacing);
+  SlotHead& head_of(std::uint32_t slot) const {
+    return *reinterpret_cast<SlotHead*>(memory_ + shape_.head_offset(slot));
   }
 
   std::uint32_t next_;
@@ -158,7 +164,7 @@ class SlotProducer {
     if (cursor_.next() - released_ >= cursor_.shape().slots && !see_released()) return {};
     if (bytes <= kInlineBytes) {
       acquired_bytes_ = bytes;
-      return {cursor_.line().data, bytes};
+      return {cursor_.head().data, bytes};
     }
     if (acquired_bytes_ != bytes) {
       acquired_bytes_ = bytes;
@@ -169,7 +175,7 @@ class SlotProducer {
 
   // Fetches the line that the next message will be announced in, ahead of time: getting it from the
   // consumer's core takes as long as all else about a short message. Any thread, at any time.
-  void prepare() const noexcept { fetch_to_write(&cursor_.line()); }
+  void prepare() const noexcept { fetch_to_write(&cursor_.head()); }
 
   // Whether the consumer has said that it can.
   bool peer_borrows() const { return cursor_.borrows().load(std::memory_order_acquire) != 0; }
@@ -188,7 +194,7 @@ class SlotProducer {
   // has fenced them: a release store does not order those.
   void commit(std::size_t bytes) {
     CATENARY_ASSERT(bytes != 0 && bytes <= acquired_bytes_);
-    SlotLine& line = cursor_.line();
+    SlotHead& head = cursor_.head();
     const bool is_long = bytes > kInlineBytes;
     if (is_long && acquired_place_ >= cursor_.shape().belt_offset()) {
       belt_.lay(cursor_.slot(), acquired_place_ - cursor_.shape().belt_offset(), acquired_bytes_);
@@ -198,14 +204,14 @@ class SlotProducer {
     belt_.grow_with(bytes);
     // Relaxed, this and the next: ordered by the store of the sequence below.
     if (is_long) {
-      line.place().store(acquired_place_, std::memory_order_relaxed);
+      head.place().store(acquired_place_, std::memory_order_relaxed);
     } else if (acquired_bytes_ > kInlineBytes) {
       // What is short travels in the line, so a large span filled with little moves.
-      std::memcpy(line.data, cursor_.at(acquired_place_), bytes);
+      std::memcpy(head.data, cursor_.at(acquired_place_), bytes);
     }
-    line.bytes.store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
+    head.bytes.store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
     // Release: who reads this number also sees the length and the data.
-    line.sequence.store(cursor_.next() + 1, std::memory_order_release);
+    head.sequence.store(cursor_.next() + 1, std::memory_order_release);
     acquired_bytes_ = 0;
     cursor_.advance();
   }
@@ -266,19 +272,19 @@ class SlotConsumer {
 
   // The oldest message not yet released, or an empty span. Looks at one line only.
   ByteView try_peek() {
-    const SlotLine& line = cursor_.line();
+    const SlotHead& head = cursor_.head();
     // Acquire: with the number come the length and the data that were stored before it.
-    if (line.sequence.load(std::memory_order_acquire) != cursor_.next() + 1) return {};
+    if (head.sequence.load(std::memory_order_acquire) != cursor_.next() + 1) return {};
     // Relaxed: ordered by the load above. Loaded once, because the other side might change it.
-    const std::size_t bytes = line.bytes.load(std::memory_order_relaxed);
+    const std::size_t bytes = head.bytes.load(std::memory_order_relaxed);
     if (bytes == 0 || bytes > cursor_.shape().slot_bytes) {
       throw_error(ErrorCode::kRemote,
                   "a peer damaged a ring: a message of %zu bytes in slots of %zu; the peer's "
                   "process is faulty",
                   bytes, cursor_.shape().slot_bytes);
     }
-    if (bytes <= kInlineBytes) return {line.data, bytes};
-    return {cursor_.at(checked_place(line, bytes)), bytes};
+    if (bytes <= kInlineBytes) return {head.data, bytes};
+    return {cursor_.at(checked_place(head, bytes)), bytes};
   }
 
   void say_that_it_borrows() { cursor_.borrows().store(1, std::memory_order_release); }
@@ -294,16 +300,16 @@ class SlotConsumer {
   // producer and consumer take turns it costs nothing.
   void release() {
     cursor_.advance();
-    fetch_to_read(&cursor_.second_line());
+    fetch_to_read(&cursor_.second_head());
     // Release: our reads of the slot are done before the producer sees that it may overwrite it.
     cursor_.released().store(cursor_.next(), std::memory_order_release);
   }
 
  private:
-  std::size_t checked_place(const SlotLine& line, std::size_t bytes) const {
+  std::size_t checked_place(const SlotHead& head, std::size_t bytes) const {
     const SlotRingShape& shape = cursor_.shape();
     // Relaxed and once, as the length.
-    const std::size_t place = line.place().load(std::memory_order_relaxed);
+    const std::size_t place = head.place().load(std::memory_order_relaxed);
     if (place < shape.data_offset() || place > shape.bytes() - bytes) {
       throw_error(ErrorCode::kRemote,
                   "a peer damaged a ring: a message of %zu bytes at %zu of %zu; the peer's process "

@@ -225,7 +225,7 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
     recipe.specs[index] = spec;
   }
   const std::vector<PlannedStep>& steps = entry.lanes.front().steps;
-  const bool is_short = request.count * bytes <= kCompactDataBytes;
+  const bool is_short = request.count * bytes <= kOneLineDataBytes;
   recipe.opens_on = is_short && !steps.empty() ? steps.front().send : nullptr;
   recipe.repeatable = request.parts == nullptr && request.reduction.name != Reduction::kPreMulSum;
 }
@@ -236,7 +236,7 @@ void Communicator::add_messages(std::span<const MessageRequest> messages, GroupR
   const auto renew = [&](MessageSpec& spec, const GroupRun::MadeOf& made_of) {
     if (spec.recv == nullptr) spec.input = bytes_of(messages[made_of.send]);
     if (spec.send == nullptr) spec.output = bytes_of(messages[made_of.receive]);
-    if (spec.send != nullptr && spec.bytes <= kCompactDataBytes) spec.send->prepare();
+    if (spec.send != nullptr && spec.bytes <= kOneLineDataBytes) spec.send->prepare();
   };
   if (are_like_last(messages) && run.repeat_messages(message_stamp_, renew)) return;
   write_messages(messages, run);
@@ -285,7 +285,7 @@ void Communicator::add_send(const MessageRequest& message, GroupRun::MadeOf made
                             GroupRun& run) {
   SendEnd& end = send_ends_[static_cast<std::size_t>(message.peer)];
   if (end.link == nullptr) end.link = &links_->send_link(message.peer, Channel::kPointToPoint);
-  if (message.count * element_bytes(message.type) <= kCompactDataBytes) end.link->prepare();
+  if (message.count * element_bytes(message.type) <= kOneLineDataBytes) end.link->prepare();
   MessageSpec& spec = run.add_message(end.turn, made_of);
   write(spec, end.turn, message);
   spec.send = end.link;

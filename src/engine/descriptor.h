@@ -70,11 +70,13 @@ class Disagreement final : public Error {
   const bool is_about_ours;
 };
 
-// Where data starts in a message of `bytes` that opens with a descriptor: right after it while
-// everything fits one cache line with the slot's own words, else on the next line for alignment.
+// Where data starts in a message of `bytes` that opens with a descriptor: right after it while few
+// cache lines move, so that there is none more than need be, else on the next line for alignment.
 inline constexpr std::size_t kDescriptorBytes = sizeof(Descriptor);
 inline constexpr std::size_t kPaddedDescriptorBytes = 64;
-inline constexpr std::size_t kCompactDataBytes = 32;
+inline constexpr std::size_t kCompactDataBytes = 640;
+// As much as fits one cache line with the descriptor and the slot's own words.
+inline constexpr std::size_t kOneLineDataBytes = 32;
 constexpr std::size_t opening_bytes(std::size_t data_bytes) {
   return data_bytes <= kCompactDataBytes ? kDescriptorBytes : kPaddedDescriptorBytes;
 }

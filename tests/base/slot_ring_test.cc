@@ -54,8 +54,22 @@ bool holds(ByteView view, std::uint64_t message) {
 }
 
 std::vector<std::size_t> edge_sizes(std::size_t slot_bytes) {
-  std::vector<std::size_t> sizes = {
-      1, 7, 8, 55, 56, 57, 63, 64, 1535, 1536, 2000, 3000, slot_bytes - 1, slot_bytes};
+  std::vector<std::size_t> sizes = {1,
+                                    7,
+                                    8,
+                                    55,
+                                    56,
+                                    57,
+                                    64,
+                                    kInlineBytes - 1,
+                                    kInlineBytes,
+                                    kInlineBytes + 1,
+                                    1535,
+                                    1536,
+                                    2000,
+                                    3000,
+                                    slot_bytes - 1,
+                                    slot_bytes};
   std::erase_if(sizes, [&](std::size_t bytes) { return bytes > slot_bytes; });
   return sizes;
 }
@@ -101,11 +115,12 @@ void stream(std::byte* memory, const SlotRingShape& shape, std::uint32_t message
 
 TEST(SlotRing, lines_and_slots_lie_where_the_drawing_says) {
   constexpr SlotRingShape kLarge{16, 65536};
-  EXPECT_EQ(kLarge.data_offset(), 4096u);
-  EXPECT_EQ(kLarge.data_offset(1), 4096u + 65536u);
-  EXPECT_EQ(kLarge.bytes(), 4096u + 16u * 65536u);
+  EXPECT_EQ(kLarge.head_offset(1), 1280u);
+  EXPECT_EQ(kLarge.data_offset(), 20480u);
+  EXPECT_EQ(kLarge.data_offset(1), 20480u + 65536u);
+  EXPECT_EQ(kLarge.bytes(), 20480u + 16u * 65536u);
   constexpr SlotRingShape kSmall{2, 64};
-  EXPECT_EQ(kSmall.data_offset(), 384u);
+  EXPECT_EQ(kSmall.data_offset(), 128u + 2u * 1152u);
   EXPECT_EQ(kSmall.bytes(), 4096u);
 }
 
@@ -131,25 +146,27 @@ TEST(SlotRing, is_full_after_as_many_messages_as_slots) {
 }
 
 TEST(SlotRing, acquiring_or_peeking_again_gives_the_same_slot) {
-  constexpr SlotRingShape kShape{2, 128};
-  const RingMemory memory(kShape);
-  SlotProducer producer(memory.get(), kShape);
-  SlotConsumer consumer(memory.get(), kShape);
-  const ByteSpan span = producer.try_acquire(100);
-  EXPECT_EQ(producer.try_acquire(100).data(), span.data());
-  fill(span, 5);
-  producer.commit(100);
-  EXPECT_EQ(consumer.try_peek().data(), consumer.try_peek().data());
-  EXPECT_TRUE(holds(consumer.try_peek(), 5));
-}
-
-TEST(SlotRing, a_message_may_be_shorter_than_what_was_acquired) {
-  constexpr SlotRingShape kShape{2, 128};
-  for (const std::size_t bytes : {std::size_t{1}, std::size_t{56}, std::size_t{57}}) {
+  constexpr SlotRingShape kShape{2, 1024};
+  for (const std::size_t bytes : {std::size_t{100}, std::size_t{1000}}) {
     const RingMemory memory(kShape);
     SlotProducer producer(memory.get(), kShape);
     SlotConsumer consumer(memory.get(), kShape);
-    fill(producer.try_acquire(128), bytes);
+    const ByteSpan span = producer.try_acquire(bytes);
+    EXPECT_EQ(producer.try_acquire(bytes).data(), span.data());
+    fill(span, 5);
+    producer.commit(bytes);
+    EXPECT_EQ(consumer.try_peek().data(), consumer.try_peek().data());
+    EXPECT_TRUE(holds(consumer.try_peek(), 5));
+  }
+}
+
+TEST(SlotRing, a_message_may_be_shorter_than_what_was_acquired) {
+  constexpr SlotRingShape kShape{2, 1024};
+  for (const std::size_t bytes : {std::size_t{1}, kInlineBytes, kInlineBytes + 1}) {
+    const RingMemory memory(kShape);
+    SlotProducer producer(memory.get(), kShape);
+    SlotConsumer consumer(memory.get(), kShape);
+    fill(producer.try_acquire(1024), bytes);
     producer.commit(bytes);
     EXPECT_EQ(consumer.try_peek().size(), bytes);
     EXPECT_TRUE(holds(consumer.try_peek(), bytes));
@@ -157,8 +174,8 @@ TEST(SlotRing, a_message_may_be_shorter_than_what_was_acquired) {
 }
 
 TEST(SlotRing, spans_stay_as_they_are_while_the_other_slots_turn) {
-  constexpr SlotRingShape kShape{2, 64};
-  for (const std::size_t bytes : {std::size_t{56}, std::size_t{64}}) {
+  constexpr SlotRingShape kShape{2, 1024};
+  for (const std::size_t bytes : {kInlineBytes, kInlineBytes + 1}) {
     const RingMemory memory(kShape);
     SlotProducer producer(memory.get(), kShape);
     SlotConsumer consumer(memory.get(), kShape);
@@ -172,7 +189,7 @@ TEST(SlotRing, spans_stay_as_they_are_while_the_other_slots_turn) {
 
 TEST(SlotRing, two_threads_pass_every_size_in_order) {
   for (const SlotRingShape shape : {SlotRingShape{2, 64},
-                                    {2, 128},
+                                    {2, 1024},
                                     {3, 4096},
                                     {16, 8192},
                                     {3, 4096, 8192},
@@ -227,7 +244,7 @@ TEST(SlotRing, a_million_messages_pass) {
 
 TEST(SlotRing, sequence_numbers_wrap) {
   for (const std::uint32_t slots : {2u, 3u, 16u}) {
-    const SlotRingShape shape{slots, 128};
+    const SlotRingShape shape{slots, 1024};
     const RingMemory memory(shape);
     const std::uint32_t before = 0u - 100u;
     memory.begin_after(before);
@@ -293,9 +310,9 @@ TEST(SlotRing, a_length_beyond_the_slot_is_the_peers_fault) {
   constexpr SlotRingShape kShape{2, 64};
   for (const std::uint32_t bytes : {0u, 65u, 0xffffffffu}) {
     const RingMemory memory(kShape);
-    auto& line = *reinterpret_cast<SlotLine*>(memory.get() + SlotRingShape::kLineSpacing);
-    line.bytes.store(bytes);
-    line.sequence.store(1);
+    auto& head = *reinterpret_cast<SlotHead*>(memory.get() + kShape.head_offset(0));
+    head.bytes.store(bytes);
+    head.sequence.store(1);
     SlotConsumer consumer(memory.get(), kShape);
     try {
       consumer.try_peek();
@@ -307,15 +324,15 @@ TEST(SlotRing, a_length_beyond_the_slot_is_the_peers_fault) {
 }
 
 TEST(SlotRing, a_place_outside_of_the_ring_is_the_peers_fault) {
-  constexpr SlotRingShape kShape{2, 128, 4096};
+  constexpr SlotRingShape kShape{2, 1024, 4096};
   for (const std::uint64_t place :
        {std::uint64_t{0}, std::uint64_t{kShape.data_offset() - 1},
-        std::uint64_t{kShape.bytes() - 127}, ~std::uint64_t{0}, ~std::uint64_t{127}}) {
+        std::uint64_t{kShape.bytes() - 1023}, ~std::uint64_t{0}, ~std::uint64_t{1023}}) {
     const RingMemory memory(kShape);
-    auto& line = *reinterpret_cast<SlotLine*>(memory.get() + SlotRingShape::kLineSpacing);
-    line.bytes.store(128);
-    line.place().store(place);
-    line.sequence.store(1);
+    auto& head = *reinterpret_cast<SlotHead*>(memory.get() + kShape.head_offset(0));
+    head.bytes.store(1024);
+    head.place().store(place);
+    head.sequence.store(1);
     SlotConsumer consumer(memory.get(), kShape);
     try {
       consumer.try_peek();

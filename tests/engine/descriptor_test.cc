@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "src/base/slot_ring.h"
+
 namespace catenary {
 namespace {
 
@@ -87,10 +89,12 @@ TEST(Descriptor, matches_only_its_equal) {
 }
 
 // A message that opens an operation is one cache line while its data fits beside the descriptor and
-// the slot's own eight bytes.
+// the slot's own eight bytes, and lies in the head of its slot as long as it is compact.
 TEST(Descriptor, leaves_room_for_small_data_in_its_cache_line) {
   EXPECT_EQ(opening_bytes(0), kDescriptorBytes);
-  EXPECT_EQ(opening_bytes(kCompactDataBytes) + kCompactDataBytes, 56u);
+  EXPECT_EQ(opening_bytes(kOneLineDataBytes) + kOneLineDataBytes, 56u);
+  EXPECT_EQ(opening_bytes(kCompactDataBytes), kDescriptorBytes);
+  EXPECT_LE(kDescriptorBytes + kCompactDataBytes, kInlineBytes);
   EXPECT_EQ(opening_bytes(kCompactDataBytes + 1), kPaddedDescriptorBytes);
 }
 
