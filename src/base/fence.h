@@ -36,6 +36,14 @@ inline void fetch_to_write(const void* at) noexcept {
 // Asks for the cache line to be there soon, to be read.
 inline void fetch_to_read(const void* at) noexcept { __builtin_prefetch(at, 0); }
 
+// Waits until the stores of this thread are in its caches, as far as the processor knows a way: for
+// clocks, not for order.
+inline void finish_stores() noexcept {
+#if !defined(__SANITIZE_THREAD__)
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
 // All that this thread has loaded was loaded before whatever it loads or stores after this.
 inline void acquire_fence() noexcept {
 #if defined(__SANITIZE_THREAD__)
