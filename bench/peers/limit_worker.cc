@@ -25,13 +25,13 @@ namespace {
 
 using namespace limits;
 
-constexpr std::size_t kPayload = 56;
+constexpr std::size_t kPayload = 696;  // up to here data may travel right behind its number
 constexpr std::size_t kStagedBytes = 64 << 10;   // up to here copying may beat meeting twice
 constexpr std::size_t kStreamedBytes = 1 << 20;  // stores past the caches are tried from here on
 constexpr int kMostThreads = 64;
 
-// A cache line of data and the number of the operation that they belong to.
-struct alignas(64) Line {
+// Data and the number of the operation that they belong to, one behind the other.
+struct alignas(128) Line {
   std::atomic<std::uint64_t> number{0};
   std::byte payload[kPayload];
 };
@@ -58,7 +58,8 @@ class Team {
     Line* const lines = tiny_[number % 2];
     std::memcpy(lines[self].payload, send, bytes);
     lines[self].number.store(number, std::memory_order_release);
-    float sums[kPayload / sizeof(float)] = {};
+    float sums[kPayload / sizeof(float)];
+    std::fill_n(sums, bytes / sizeof(float), 0.0f);
     for (int other = 0; other < threads_; ++other) {
       while (lines[other].number.load(std::memory_order_acquire) < number) {
       }

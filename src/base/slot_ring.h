@@ -50,6 +50,8 @@ struct SlotRingShape {
   std::size_t slot_bytes;      // a multiple of 64
   std::size_t belt_bytes = 0;  // a multiple of 4096
 
+  // Counts up when anything of this changes, so that versions that differ in it do not meet.
+  static constexpr int kForm = 2;
   static constexpr std::size_t kFirstHead = 128;
   static constexpr std::size_t kHeadSpacing = 1152;
   static constexpr std::size_t kPageBytes = 4096;
@@ -90,6 +92,8 @@ struct alignas(64) SlotHead {
   }
   const std::atomic<std::uint64_t>& place() const { return const_cast<SlotHead*>(this)->place(); }
 };
+static_assert(SlotRingShape::kFirstHead % alignof(SlotHead) == 0 &&
+              SlotRingShape::kHeadSpacing % alignof(SlotHead) == 0);
 static_assert(sizeof(SlotHead) == 8 + kInlineBytes &&
               sizeof(SlotHead) < SlotRingShape::kHeadSpacing &&
               std::atomic<std::uint32_t>::is_always_lock_free &&
@@ -173,8 +177,9 @@ class SlotProducer {
     return {cursor_.at(acquired_place_), bytes};
   }
 
-  // Fetches the line that the next message will be announced in, ahead of time: getting it from the
-  // consumer's core takes as long as all else about a short message. Any thread, at any time.
+  // Fetches the first line of the head that the next message will be announced in, ahead of time:
+  // getting it from the consumer's core takes as long as all else about a short message. Any
+  // thread, at any time.
   void prepare() const noexcept { fetch_to_write(&cursor_.head()); }
 
   // Whether the consumer has said that it can.
@@ -206,7 +211,7 @@ class SlotProducer {
     if (is_long) {
       head.place().store(acquired_place_, std::memory_order_relaxed);
     } else if (acquired_bytes_ > kInlineBytes) {
-      // What is short travels in the line, so a large span filled with little moves.
+      // What is short travels in the head, so a large span filled with little moves.
       std::memcpy(head.data, cursor_.at(acquired_place_), bytes);
     }
     head.bytes.store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
@@ -262,7 +267,7 @@ class SlotProducer {
   SlotBelt belt_;
   std::size_t touched_ = 0;  // bytes of the belt that have been brought in
   std::size_t acquired_bytes_ = 0;
-  std::size_t acquired_place_ = 0;  // of what does not fit into its line
+  std::size_t acquired_place_ = 0;  // of what does not fit into its head
 };
 
 class SlotConsumer {
@@ -295,9 +300,9 @@ class SlotConsumer {
     return cursor_.withdrawn().load(std::memory_order_relaxed) == 0;
   }
 
-  // Gives the peeked slot back. Fetches the line after the next one: a producer that runs ahead has
-  // filled it, and getting it from there takes as long as all else about a short message. Where
-  // producer and consumer take turns it costs nothing.
+  // Gives the peeked slot back. Fetches the first line of the head after the next: a producer that
+  // runs ahead has filled it, and getting it from there takes as long as all else about a short
+  // message. Where producer and consumer take turns it costs nothing.
   void release() {
     cursor_.advance();
     fetch_to_read(&cursor_.second_head());

@@ -82,7 +82,7 @@ class MemoryTask : public LaneTask {
   MemoryTask(Device& device, std::size_t bytes)
       : LaneTask(device, device.copy_lane()), bytes_(bytes) {}
   Progress poll() final {
-    if (bytes_ > kInlineBytes) return LaneTask::poll();
+    if (bytes_ > kMostPolledBytes) return LaneTask::poll();
     execute();
     return Progress::kDone;
   }

@@ -13,7 +13,7 @@
 namespace catenary {
 
 // What takes longer than a poll should: more bytes than this are copied on the copy lane.
-inline constexpr std::size_t kInlineBytes = 65536;
+inline constexpr std::size_t kMostPolledBytes = 65536;
 
 TaskPtr make_record_task(std::shared_ptr<EventPoint> point);
 TaskPtr make_wait_task(std::shared_ptr<EventPoint> point);

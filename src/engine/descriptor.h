@@ -70,8 +70,9 @@ class Disagreement final : public Error {
   const bool is_about_ours;
 };
 
-// Where data starts in a message of `bytes` that opens with a descriptor: right after it while few
-// cache lines move, so that there is none more than need be, else on the next line for alignment.
+// Where data starts in a message of `bytes` that opens with a descriptor: right after it while both
+// lie in the head of a slot (slot_ring.h), so that no cache line moves more than need be, else on
+// the next line for alignment.
 inline constexpr std::size_t kDescriptorBytes = sizeof(Descriptor);
 inline constexpr std::size_t kPaddedDescriptorBytes = 64;
 inline constexpr std::size_t kCompactDataBytes = 640;

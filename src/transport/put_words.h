@@ -13,7 +13,7 @@ struct MessageHeader {
   std::uint32_t bytes;
   std::uint32_t check;  // ~bytes
 };
-inline constexpr std::size_t kDataOffset = 64;  // so that data is aligned, and the header before it
+inline constexpr std::size_t kDataOffset = 64;  // a cache line for what goes before data
 inline constexpr std::size_t kHeaderOffset = kDataOffset - sizeof(MessageHeader);
 
 // In `bytes`: the body comes by itself.

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMostBytes = std::size_t{1} << 46;
 
 // Groups and rings that are warmed: beyond, the pages of all pairs add up. Eight members with rings
-// of 16 slots have 7 MB of them, once all pairs are linked.
+// of 16 slots have 8 MB of them a channel, once all pairs are linked.
 constexpr int kMostWarmedMembers = 8;
 constexpr std::uint32_t kMostWarmedSlots = 16;
 // Of all belts of a rank, and of one: shorter ones are no better than the homes of slots.

@@ -113,7 +113,7 @@ void stream(std::byte* memory, const SlotRingShape& shape, std::uint32_t message
   EXPECT_TRUE(consumer.try_peek().empty());
 }
 
-TEST(SlotRing, lines_and_slots_lie_where_the_drawing_says) {
+TEST(SlotRing, heads_and_homes_lie_where_the_drawing_says) {
   constexpr SlotRingShape kLarge{16, 65536};
   EXPECT_EQ(kLarge.head_offset(1), 1280u);
   EXPECT_EQ(kLarge.data_offset(), 20480u);
@@ -132,16 +132,16 @@ TEST(SlotRing, zeroed_memory_is_an_empty_ring) {
 }
 
 TEST(SlotRing, is_full_after_as_many_messages_as_slots) {
-  constexpr SlotRingShape kShape{3, 64};
+  constexpr SlotRingShape kShape{3, 1024};
   const RingMemory memory(kShape);
   SlotProducer producer(memory.get(), kShape);
   SlotConsumer consumer(memory.get(), kShape);
-  for (std::uint64_t i = 0; i < 3; ++i) EXPECT_TRUE(send(producer, 57, i));
+  for (std::uint64_t i = 0; i < 3; ++i) EXPECT_TRUE(send(producer, kInlineBytes + 1, i));
   EXPECT_TRUE(producer.try_acquire(1).empty());
   EXPECT_TRUE(holds(consumer.try_peek(), 0));
   EXPECT_TRUE(producer.try_acquire(1).empty()) << "peeking gave a slot back";
   consumer.release();
-  EXPECT_TRUE(send(producer, 57, 3));
+  EXPECT_TRUE(send(producer, kInlineBytes + 1, 3));
   EXPECT_TRUE(producer.try_acquire(1).empty());
 }
 
@@ -237,7 +237,7 @@ TEST(SlotRing, messages_on_a_grown_belt_stay_as_they_are) {
 }
 
 TEST(SlotRing, a_million_messages_pass) {
-  constexpr SlotRingShape kShape{7, 64};
+  constexpr SlotRingShape kShape{7, 1024};
   const RingMemory memory(kShape);
   stream(memory.get(), kShape, 1u << 20, 0);
 }

@@ -57,7 +57,7 @@ TEST(HostFunction, does_not_hold_up_other_streams) {
         while (!*static_cast<std::atomic<bool>*>(data)) std::this_thread::sleep_for(1ms);
       },
       &leave);
-  std::vector<char> from(4 * kInlineBytes, 'x');
+  std::vector<char> from(4 * kMostPolledBytes, 'x');
   std::vector<char> to(from.size());
   other.enqueue_copy(to.data(), from.data(), from.size());
   int polls = 0;
@@ -104,7 +104,7 @@ TEST(HostFunction, chains_finish_without_anyone_waiting) {
 TEST(Copy, small_and_large_ones_are_in_order) {
   Stream& stream = fresh_device().default_stream();
   for (const std::size_t bytes :
-       {std::size_t{1}, kInlineBytes, kInlineBytes + 1, 10 * kInlineBytes}) {
+       {std::size_t{1}, kMostPolledBytes, kMostPolledBytes + 1, 10 * kMostPolledBytes}) {
     std::vector<unsigned char> a(bytes, 1);
     std::vector<unsigned char> b(bytes, 2);
     stream.enqueue_fill(a.data(), 7, bytes);

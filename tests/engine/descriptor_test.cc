@@ -96,6 +96,7 @@ TEST(Descriptor, leaves_room_for_small_data_in_its_cache_line) {
   EXPECT_EQ(opening_bytes(kCompactDataBytes), kDescriptorBytes);
   EXPECT_LE(kDescriptorBytes + kCompactDataBytes, kInlineBytes);
   EXPECT_EQ(opening_bytes(kCompactDataBytes + 1), kPaddedDescriptorBytes);
+  EXPECT_GT(kPaddedDescriptorBytes + kCompactDataBytes + 1, kInlineBytes);
 }
 
 }  // namespace

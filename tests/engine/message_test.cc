@@ -1,6 +1,7 @@
 // Sends and receives: what goes over their links, whose turn it is, and what does not belong.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -22,12 +23,12 @@ struct Messages : testing::Test {
     descriptor.sequence = static_cast<std::uint32_t>(number);
     descriptor.kind = Collective::kSend;
     descriptor.reduction = Reduction::kNone;
-    descriptor.count = kCount;
+    descriptor.count = bytes;
     return descriptor;
   }
   MessageSpec& add(Turn& turn) {
     MessageSpec& spec = group.add_message(turn, {});
-    spec = {.bytes = kCount, .slice_bytes = 65536, .descriptor = opening(turn.taken - 1)};
+    spec = {.bytes = bytes, .slice_bytes = 65536, .descriptor = opening(turn.taken - 1)};
     spec.peer = 1;
     return spec;
   }
@@ -42,11 +43,11 @@ struct Messages : testing::Test {
     spec.recv = &recv;
     spec.output = taken.data();
   }
-  void let_come(const Descriptor& descriptor, const void* payload, std::size_t bytes) {
-    const std::size_t skip = opening_bytes(bytes);
-    recv.message.resize(skip + bytes);
+  void let_come(const Descriptor& descriptor, const void* payload, std::size_t length) {
+    const std::size_t skip = opening_bytes(length);
+    recv.message.resize(skip + length);
     std::memcpy(recv.message.data(), &descriptor, sizeof descriptor);
-    std::memcpy(recv.message.data() + skip, payload, bytes);
+    std::memcpy(recv.message.data() + skip, payload, length);
   }
   void expect_error(ErrorCode code, const std::string& text) {
     try {
@@ -60,6 +61,7 @@ struct Messages : testing::Test {
   }
   void let_come(const Loan& loan) { let_come(opening(), &loan, sizeof loan); }
 
+  std::size_t bytes = kCount;
   FakeOwner owner;
   FakeSend send;
   FakeRecv recv;
@@ -70,12 +72,33 @@ struct Messages : testing::Test {
   GroupRun group;
 };
 
-TEST_F(Messages, are_sent_with_an_opening) {
+// Around where data no longer lies right behind its opening.
+struct MessagesOf : Messages, testing::WithParamInterface<std::size_t> {
+  MessagesOf() { bytes = GetParam(); }
+};
+INSTANTIATE_TEST_SUITE_P(Bytes, MessagesOf, testing::Values(0, 1, 32, 33, 640, 641, kCount));
+
+TEST_P(MessagesOf, are_sent_with_an_opening) {
   add_send();
   EXPECT_EQ(group.poll(), Progress::kDone);
-  ASSERT_EQ(send.committed, kPaddedDescriptorBytes + kCount);
+  const std::size_t skip = bytes <= 640 ? 24 : 64;
+  ASSERT_EQ(send.committed, skip + bytes);
   EXPECT_EQ(std::memcmp(send.slot.data(), "\0\0\0\0", 4), 0);
-  EXPECT_EQ(std::memcmp(send.slot.data() + kPaddedDescriptorBytes, given.data(), kCount), 0);
+  EXPECT_EQ(std::memcmp(send.slot.data() + skip, given.data(), bytes), 0);
+}
+
+TEST_P(MessagesOf, are_received) {
+  add_recv();
+  EXPECT_EQ(group.poll(), Progress::kNone);
+  EXPECT_EQ(group.waiting()->on, 1);
+  EXPECT_EQ(group.waiting()->in.kind, Collective::kRecv);
+  let_come(opening(), given.data(), bytes);
+  EXPECT_EQ(group.poll(), Progress::kDone);
+  EXPECT_EQ(std::memcmp(taken.data(), given.data(), bytes), 0);
+  EXPECT_TRUE(std::all_of(taken.begin() + static_cast<std::ptrdiff_t>(bytes), taken.end(),
+                          [](std::byte each) { return each == std::byte{2}; }));
+  EXPECT_TRUE(recv.released);
+  EXPECT_TRUE(receives.idle());
 }
 
 // Who sleeps meanwhile would let the rest of a long message wait.
@@ -87,18 +110,6 @@ TEST_F(Messages, get_on_while_transports_move_bytes_of_them) {
   EXPECT_EQ(group.poll(), Progress::kSome);
   let_come(opening(), given.data(), kCount);
   EXPECT_EQ(group.poll(), Progress::kDone);
-}
-
-TEST_F(Messages, are_received) {
-  add_recv();
-  EXPECT_EQ(group.poll(), Progress::kNone);
-  EXPECT_EQ(group.waiting()->on, 1);
-  EXPECT_EQ(group.waiting()->in.kind, Collective::kRecv);
-  let_come(opening(), given.data(), kCount);
-  EXPECT_EQ(group.poll(), Progress::kDone);
-  EXPECT_EQ(taken, given);
-  EXPECT_TRUE(recv.released);
-  EXPECT_TRUE(receives.idle());
 }
 
 TEST_F(Messages, of_another_number_or_length_are_refused) {

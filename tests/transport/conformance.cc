@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <array>
 #include <thread>
 
 #include "src/base/error.h"
@@ -11,9 +12,9 @@ namespace catenary::test {
 namespace {
 
 std::vector<std::size_t> edge_sizes(std::size_t slot_bytes) {
-  std::vector<std::size_t> sizes = {1,   7,    8,    55,   56,   57,   63,         64,
-                                    65,  127,  128,  255,  256,  257,  695,        696,
-                                    697, 4095, 4096, 4097, 8191, 8192, slot_bytes, slot_bytes - 1};
+  std::vector<std::size_t> sizes = {
+      1,   7,   8,   55,  56,   57,   63,   64,   65,   127,  128,  255,        256,
+      257, 695, 696, 697, 1000, 1535, 4095, 4096, 4097, 8191, 8192, slot_bytes, slot_bytes - 1};
   std::erase_if(sizes, [&](std::size_t bytes) { return bytes > slot_bytes; });
   return sizes;
 }
@@ -50,7 +51,7 @@ std::vector<Variant> standard_variants(
   Variant plain = {prefix, make, run_as};
   Variant starved = {prefix + "_starved", make, run_as, 2, 64};
   Variant delayed = {prefix + "_delayed", make, run_as, 8, 8192, delays};
-  Variant both = {prefix + "_starved_delayed", make, run_as, 2, 64, delays};
+  Variant both = {prefix + "_starved_delayed", make, run_as, 2, 768, delays};
   return {plain, starved, delayed, both};
 }
 
@@ -91,15 +92,17 @@ TEST_P(Conformance, full_rings_in_both_directions_do_not_deadlock) {
 }
 
 TEST_P(Conformance, acquiring_and_peeking_again_give_the_same_slot) {
+  const std::array<std::size_t, 2> sizes = {60, std::min<std::size_t>(GetParam().slot_bytes, 700)};
   run_ranks(GetParam(), 2, [&](Rank& self) {
     if (self.rank == 0) {
       const auto link = self.connect(1);
       for (std::uint64_t i = 0; i < 10; ++i) {
+        const std::size_t bytes = sizes[i % 2];
         ByteSpan span;
-        self.wait_until([&] { return !(span = link->try_acquire(60)).empty(); });
-        require(link->try_acquire(60).data() == span.data(), "acquired another slot");
+        self.wait_until([&] { return !(span = link->try_acquire(bytes)).empty(); });
+        require(link->try_acquire(bytes).data() == span.data(), "acquired another slot");
         fill(span, i);
-        link->commit(60);
+        link->commit(bytes);
       }
     } else {
       const auto link = self.listen(0);
@@ -107,7 +110,7 @@ TEST_P(Conformance, acquiring_and_peeking_again_give_the_same_slot) {
         ByteView view;
         self.wait_until([&] { return !(view = link->try_peek()).empty(); });
         require(link->try_peek().data() == view.data(), "peeked another slot");
-        check(view, 60, i);
+        check(view, sizes[i % 2], i);
         link->release();
       }
     }

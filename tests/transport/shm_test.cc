@@ -281,7 +281,7 @@ TEST(Shm, a_damaged_ring_is_the_peers_fault_and_not_a_crash) {
   attach_all(ranks, addresses_of(ranks));
   const auto sender = ranks[0]->connect({1, Channel::kCollective});
   const auto receiver = ranks[1]->listen({0, Channel::kCollective});
-  // The line of a slot lies 8 bytes before its inline data: sequence, then length.
+  // The head of a slot: sequence and length, then what is inline.
   const ByteSpan span = sender->try_acquire(8);
   sender->commit(8);
   auto& bytes = *reinterpret_cast<std::atomic<std::uint32_t>*>(span.data() - 4);

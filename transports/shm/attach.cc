@@ -5,9 +5,12 @@
 namespace catenary::shm {
 
 DoorPact make_pact(const TransportContext& context, const RingArenaShape& shape) {
-  return {derive_key(context.key, "shm"),
-          format("%u slots of %zu bytes for %d ranks (CATENARY_SLOTS, CATENARY_SLOT_BYTES)",
-                 shape.ring.slots, shape.ring.slot_bytes, shape.members)};
+  return {
+      derive_key(context.key, "shm"),
+      format(
+          "%u slots of %zu bytes for %d ranks (CATENARY_SLOTS, CATENARY_SLOT_BYTES), laid out in "
+          "form %d (by this version of the library)",
+          shape.ring.slots, shape.ring.slot_bytes, shape.members, SlotRingShape::kForm)};
 }
 
 Attached attach_arena(const TransportContext& context, int members, int member, UniqueFd door,
