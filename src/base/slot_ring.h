@@ -10,12 +10,14 @@
 //     ...
 //     data_offset    home of slot 0                                        | slot_bytes
 //                    home of slot 1 ...                                    |
+//     shuttle_offset shuttle 0, shuttle 1                                  | slot_bytes and a gap
 //     belt_offset    the belt                                              | belt_bytes, or none
 //
 // A message of at most 696 bytes travels in the head of its slot, right after the words that
 // announce it, so that one of 56 bytes moves a single cache line, and one of 100 two. A longer one,
-// for which it counts more that its data begins with a line, lies on the belt (slot_belt.h), or,
-// where that does not take it, in its slot's home; the head says where. A slot is announced by its
+// for which it counts more that its data begins with a line, lies on a shuttle (shuttles.h), if one
+// is at hand, else on the belt (slot_belt.h), or, where that does not take it, in its slot's home;
+// the head says where. A slot is announced by its
 // sequence number, 1 for the first message of the ring, so nothing is ever reset: what an older
 // round left behind is a number that nobody waits for. Heads are written by one side only and stand
 // well apart, since processors fetch what follows a line that is read.
@@ -40,6 +42,7 @@
 #include "src/base/error.h"
 #include "src/base/fence.h"
 #include "src/base/mapping.h"
+#include "src/base/shuttles.h"
 #include "src/base/slot_belt.h"
 #include "src/base/types.h"
 
@@ -51,7 +54,7 @@ struct SlotRingShape {
   std::size_t belt_bytes = 0;  // a multiple of 4096
 
   // Counts up when anything of this changes, so that versions that differ in it do not meet.
-  static constexpr int kForm = 2;
+  static constexpr int kForm = 3;
   static constexpr std::size_t kFirstHead = 128;
   static constexpr std::size_t kHeadSpacing = 1152;
   static constexpr std::size_t kPageBytes = 4096;
@@ -67,7 +70,14 @@ struct SlotRingShape {
   constexpr std::size_t data_offset(std::uint32_t slot) const {
     return data_offset() + slot * slot_bytes;
   }
-  constexpr std::size_t belt_offset() const { return round_up(data_offset(slots), kPageBytes); }
+  constexpr std::size_t shuttle_offset() const { return round_up(data_offset(slots), kPageBytes); }
+  // Readers' processors fetch ahead, past the end of what they read.
+  constexpr std::size_t shuttle_spacing() const {
+    return round_up(slot_bytes + SlotBelt::kGapBytes, kPageBytes);
+  }
+  constexpr std::size_t belt_offset() const {
+    return shuttle_offset() + Shuttles::kOfEach * shuttle_spacing();
+  }
   // Whole pages, so that rings side by side never share one.
   constexpr std::size_t bytes() const { return belt_offset() + belt_bytes; }
 
@@ -86,7 +96,9 @@ struct alignas(64) SlotHead {
   std::atomic<std::uint32_t> bytes;
   std::byte data[kInlineBytes];
 
-  // In place of data: where a longer message begins, counted from the ring's first byte.
+  // In place of data: where a longer message begins, counted from the ring's first byte, or
+  // kOnShuttle and the number of its producer's for that.
+  static constexpr std::uint64_t kOnShuttle = std::uint64_t{1} << 63;
   std::atomic<std::uint64_t>& place() {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(data);
   }
@@ -155,11 +167,12 @@ class SlotProducer {
  public:
   SlotProducer(std::byte* memory, const SlotRingShape& shape, std::uint32_t messages_before = 0)
       : SlotProducer(memory, shape, messages_before, shape.belt_bytes) {}
-  // `belt_bytes`: as much of the belt as it uses.
+  // `belt_bytes`: as much of the belt as it uses. `shuttles`, if any: those of both rings.
   SlotProducer(std::byte* memory, const SlotRingShape& shape, std::uint32_t messages_before,
-               std::size_t belt_bytes)
+               std::size_t belt_bytes, Shuttles* shuttles = nullptr)
       : cursor_(memory, shape, messages_before),
         released_(messages_before),
+        shuttles_(shuttles),
         belt_(belt_bytes, shape.slots) {}
 
   // Room for 0 < bytes <= slot_bytes in the next slot, or an empty span while the ring is full.
@@ -174,7 +187,11 @@ class SlotProducer {
       acquired_bytes_ = bytes;
       acquired_place_ = place_of(bytes);
     }
-    return {cursor_.at(acquired_place_), bytes};
+    return {acquired(), bytes};
+  }
+  // Whether the span lies in lines that this core is likely to have.
+  bool is_at_hand() const {
+    return acquired_bytes_ > kInlineBytes && acquired_place_ >= SlotHead::kOnShuttle;
   }
 
   // Fetches the first line of the head that the next message will be announced in, ahead of time:
@@ -201,18 +218,17 @@ class SlotProducer {
     CATENARY_ASSERT(bytes != 0 && bytes <= acquired_bytes_);
     SlotHead& head = cursor_.head();
     const bool is_long = bytes > kInlineBytes;
-    if (is_long && acquired_place_ >= cursor_.shape().belt_offset()) {
-      belt_.lay(cursor_.slot(), acquired_place_ - cursor_.shape().belt_offset(), acquired_bytes_);
+    if (is_long) {
+      take_place(bytes);
     } else {
       belt_.pass(cursor_.slot());
     }
-    belt_.grow_with(bytes);
     // Relaxed, this and the next: ordered by the store of the sequence below.
     if (is_long) {
       head.place().store(acquired_place_, std::memory_order_relaxed);
     } else if (acquired_bytes_ > kInlineBytes) {
       // What is short travels in the head, so a large span filled with little moves.
-      std::memcpy(head.data, cursor_.at(acquired_place_), bytes);
+      std::memcpy(head.data, acquired(), bytes);
     }
     head.bytes.store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
     // Release: who reads this number also sees the length and the data.
@@ -223,7 +239,12 @@ class SlotProducer {
 
  private:
   // Of a long message in the next slot.
-  std::size_t place_of(std::size_t bytes) {
+  std::uint64_t place_of(std::size_t bytes) {
+    const auto shuttle = shuttles_ != nullptr ? shuttles_->at_hand() : std::nullopt;
+    if (shuttle) {
+      shuttles_->touch(*shuttle, bytes);
+      return SlotHead::kOnShuttle + *shuttle;
+    }
     if (!belt_.takes(bytes)) return cursor_.home();
     std::optional<std::size_t> place = belt_.try_place(bytes);
     if (!place) {
@@ -233,6 +254,29 @@ class SlotProducer {
     }
     touch_belt(*place + bytes);
     return cursor_.shape().belt_offset() + *place;
+  }
+
+  std::byte* acquired() const {
+    return acquired_place_ >= SlotHead::kOnShuttle ? shuttles_->at(shuttle())
+                                                   : cursor_.at(acquired_place_);
+  }
+  std::uint32_t shuttle() const {
+    return static_cast<std::uint32_t>(acquired_place_ - SlotHead::kOnShuttle);
+  }
+
+  // The next message is one of `bytes` in the place that was acquired.
+  void take_place(std::size_t bytes) {
+    const std::size_t belt = cursor_.shape().belt_offset();
+    if (acquired_place_ >= SlotHead::kOnShuttle) {
+      shuttles_->send(shuttle());
+      return belt_.pass(cursor_.slot());
+    }
+    if (acquired_place_ >= belt) {
+      belt_.lay(cursor_.slot(), acquired_place_ - belt, acquired_bytes_);
+    } else {
+      belt_.pass(cursor_.slot());
+    }
+    belt_.grow_with(bytes);
   }
 
   // Brings in what the belt's first round comes to, in pieces: a page at a time takes longer.
@@ -264,16 +308,19 @@ class SlotProducer {
 
   SlotCursor cursor_;
   std::uint32_t released_;  // as last seen
+  Shuttles* shuttles_;
   SlotBelt belt_;
   std::size_t touched_ = 0;  // bytes of the belt that have been brought in
   std::size_t acquired_bytes_ = 0;
-  std::size_t acquired_place_ = 0;  // of what does not fit into its head
+  std::uint64_t acquired_place_ = 0;  // of what does not fit into its head
 };
 
 class SlotConsumer {
  public:
-  SlotConsumer(std::byte* memory, const SlotRingShape& shape, std::uint32_t messages_before = 0)
-      : cursor_(memory, shape, messages_before) {}
+  // `shuttles`: as for the producer of the other ring.
+  SlotConsumer(std::byte* memory, const SlotRingShape& shape, std::uint32_t messages_before = 0,
+               Shuttles* shuttles = nullptr)
+      : cursor_(memory, shape, messages_before), shuttles_(shuttles) {}
 
   // The oldest message not yet released, or an empty span. Looks at one line only.
   ByteView try_peek() {
@@ -289,7 +336,7 @@ class SlotConsumer {
                   bytes, cursor_.shape().slot_bytes);
     }
     if (bytes <= kInlineBytes) return {head.data, bytes};
-    return {cursor_.at(checked_place(head, bytes)), bytes};
+    return {long_message(head, bytes), bytes};
   }
 
   void say_that_it_borrows() { cursor_.borrows().store(1, std::memory_order_release); }
@@ -304,6 +351,10 @@ class SlotConsumer {
   // runs ahead has filled it, and getting it from there takes as long as all else about a short
   // message. Where producer and consumer take turns it costs nothing.
   void release() {
+    if (peeked_shuttle_) {
+      shuttles_->keep(*peeked_shuttle_);
+      peeked_shuttle_.reset();
+    }
     cursor_.advance();
     fetch_to_read(&cursor_.second_head());
     // Release: our reads of the slot are done before the producer sees that it may overwrite it.
@@ -311,20 +362,26 @@ class SlotConsumer {
   }
 
  private:
-  std::size_t checked_place(const SlotHead& head, std::size_t bytes) const {
+  const std::byte* long_message(const SlotHead& head, std::size_t bytes) {
     const SlotRingShape& shape = cursor_.shape();
     // Relaxed and once, as the length.
-    const std::size_t place = head.place().load(std::memory_order_relaxed);
+    const std::uint64_t place = head.place().load(std::memory_order_relaxed);
+    if (place >= SlotHead::kOnShuttle && shuttles_ != nullptr) {
+      peeked_shuttle_ = shuttles_->from_peer(place - SlotHead::kOnShuttle);
+      return shuttles_->at(*peeked_shuttle_);
+    }
     if (place < shape.data_offset() || place > shape.bytes() - bytes) {
       throw_error(ErrorCode::kRemote,
                   "a peer damaged a ring: a message of %zu bytes at %zu of %zu; the peer's process "
                   "is faulty",
                   bytes, place, shape.bytes());
     }
-    return place;
+    return cursor_.at(place);
   }
 
   SlotCursor cursor_;
+  Shuttles* shuttles_;
+  std::optional<std::uint32_t> peeked_shuttle_;  // that the peeked message lies on
 };
 
 }  // namespace catenary

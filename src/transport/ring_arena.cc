@@ -34,16 +34,21 @@ std::size_t channel_index(int member, Channel channel) {
 class RingSendLink final : public SendLink {
  public:
   RingSendLink(std::shared_ptr<const RingArena> arena, int from, int to, Channel channel,
-               std::size_t belt_bytes, const SharedHeap& heap)
+               std::size_t belt_bytes, std::shared_ptr<Shuttles> shuttles, const SharedHeap& heap)
       : arena_(std::move(arena)),
-        ring_(arena_->ring(from, to, channel), arena_->shape().ring, 0, belt_bytes),
+        shuttles_(std::move(shuttles)),
+        ring_(arena_->ring(from, to, channel), arena_->shape().ring, 0, belt_bytes,
+              shuttles_.get()),
         peer_bell_(arena_->bell(to)),
         heap_(heap) {}
 
   ByteSpan try_acquire(std::size_t bytes) override { return ring_.try_acquire(bytes); }
-  void write(std::byte* at, ByteView data) override { writer_.write(at, data); }
+  void write(std::byte* at, ByteView data) override {
+    if (!ring_.is_at_hand()) return writer_.write(at, data);
+    if (!data.empty()) std::memcpy(at, data.data(), data.size());
+  }
   bool writes_past_caches(std::size_t bytes) const noexcept override {
-    return writer_.streams(bytes);
+    return !ring_.is_at_hand() && writer_.streams(bytes);
   }
   void commit(std::size_t bytes) override {
     ring_.commit(bytes);
@@ -67,6 +72,7 @@ class RingSendLink final : public SendLink {
 
  private:
   std::shared_ptr<const RingArena> arena_;
+  std::shared_ptr<Shuttles> shuttles_;
   SlotProducer ring_;
   Doorbell peer_bell_;
   SharedHeap heap_;
@@ -78,9 +84,10 @@ class RingSendLink final : public SendLink {
 class RingRecvLink final : public RecvLink {
  public:
   RingRecvLink(std::shared_ptr<const RingArena> arena, int from, int to, Channel channel,
-               ReadableHeap peer_heap)
+               std::shared_ptr<Shuttles> shuttles, ReadableHeap peer_heap)
       : arena_(std::move(arena)),
-        ring_(arena_->ring(from, to, channel), arena_->shape().ring),
+        shuttles_(std::move(shuttles)),
+        ring_(arena_->ring(from, to, channel), arena_->shape().ring, 0, shuttles_.get()),
         peer_bell_(arena_->bell(from)),
         peer_heap_(std::move(peer_heap)) {
     if (peer_heap_.base != nullptr) ring_.say_that_it_borrows();
@@ -104,6 +111,7 @@ class RingRecvLink final : public RecvLink {
 
  private:
   std::shared_ptr<const RingArena> arena_;
+  std::shared_ptr<Shuttles> shuttles_;
   SlotConsumer ring_;
   Doorbell peer_bell_;
   ReadableHeap peer_heap_;
@@ -161,11 +169,14 @@ void RingArena::warm(int from, int to, Channel channel) const noexcept {
   if (shape_.members > kMostWarmedMembers || shape_.ring.slots > kMostWarmedSlots) return;
   std::byte* base = ring(from, to, channel);
   const SlotRingShape& shape = shape_.ring;
-  populate(base, shape.data_offset());
-  for (std::uint32_t slot = 0; slot < shape.slots; ++slot) {
-    const std::size_t head = shape.data_offset(slot);
-    const std::size_t page = head - head % SlotRingShape::kPageBytes;
+  const auto warm_from = [&](std::size_t place) {
+    const std::size_t page = place - place % SlotRingShape::kPageBytes;
     populate(base + page, std::min(kWarmedBytes, shape.bytes() - page));
+  };
+  populate(base, shape.data_offset());
+  for (std::uint32_t slot = 0; slot < shape.slots; ++slot) warm_from(shape.data_offset(slot));
+  for (std::uint32_t shuttle = 0; shuttle < Shuttles::kOfEach; ++shuttle) {
+    warm_from(shape.shuttle_offset() + shuttle * shape.shuttle_spacing());
   }
 }
 
@@ -177,20 +188,36 @@ ArenaSeat::ArenaSeat(std::shared_ptr<const RingArena> arena, std::vector<int> ra
       bell_(arena_->bell(self_)),
       sends_made_(ranks_.size() * kChannelCount),
       recvs_made_(ranks_.size() * kChannelCount),
+      shuttles_(ranks_.size() * kChannelCount),
       bytes_of_belts_(context.belt_bytes) {}
 
 std::unique_ptr<SendLink> ArenaSeat::connect(const LinkSpec& spec, const SharedHeap& heap) {
   const int peer = member_of(spec.peer);
   take(sends_made_, peer, spec);
   arena_->warm(self_, peer, spec.channel);
-  return std::make_unique<RingSendLink>(arena_, self_, peer, spec.channel, bytes_of_a_belt(), heap);
+  return std::make_unique<RingSendLink>(arena_, self_, peer, spec.channel, bytes_of_a_belt(),
+                                        shuttles_with(peer, spec.channel), heap);
 }
 
 std::unique_ptr<RecvLink> ArenaSeat::listen(const LinkSpec& spec, ReadableHeap peer_heap) {
   const int peer = member_of(spec.peer);
   take(recvs_made_, peer, spec);
   arena_->warm(peer, self_, spec.channel);
-  return std::make_unique<RingRecvLink>(arena_, peer, self_, spec.channel, std::move(peer_heap));
+  return std::make_unique<RingRecvLink>(arena_, peer, self_, spec.channel,
+                                        shuttles_with(peer, spec.channel), std::move(peer_heap));
+}
+
+std::shared_ptr<Shuttles> ArenaSeat::shuttles_with(int member, Channel channel) {
+  std::shared_ptr<Shuttles>& shuttles = shuttles_[channel_index(member, channel)];
+  if (shuttles == nullptr) {
+    const SlotRingShape& shape = arena_->shape().ring;
+    const auto first = [&](int from, int to) {
+      return arena_->ring(from, to, channel) + shape.shuttle_offset();
+    };
+    shuttles = std::make_shared<Shuttles>(first(self_, member), first(member, self_),
+                                          shape.slot_bytes, shape.shuttle_spacing());
+  }
+  return shuttles;
 }
 
 std::size_t ArenaSeat::bytes_of_a_belt() const {

@@ -75,6 +75,7 @@ class ArenaSeat {
 
  private:
   int member_of(int rank) const;
+  std::shared_ptr<Shuttles> shuttles_with(int member, Channel channel);
   std::size_t bytes_of_a_belt() const;
   void take(std::vector<bool>& made, int member, const LinkSpec& spec);
 
@@ -84,7 +85,8 @@ class ArenaSeat {
   Doorbell bell_;
   std::vector<bool> sends_made_;
   std::vector<bool> recvs_made_;
-  std::size_t bytes_of_belts_;  // of all that we send on together
+  std::vector<std::shared_ptr<Shuttles>> shuttles_;  // by channel and member
+  std::size_t bytes_of_belts_;                       // of all that we send on together
   bool is_crowded_ = false;
 };
 

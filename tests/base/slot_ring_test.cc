@@ -5,53 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <memory>
-#include <new>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include "src/base/doorbell.h"
+#include "tests/base/ring_memory.h"
 
 namespace catenary {
 namespace {
-
-// Zeroed memory for a ring of some shape, aligned as a mapping would be.
-class RingMemory {
- public:
-  explicit RingMemory(const SlotRingShape& shape)
-      : base_(static_cast<std::byte*>(::operator new(shape.bytes(), kAlignment))) {
-    std::fill_n(base_.get(), shape.bytes(), std::byte{0});
-  }
-  std::byte* get() const { return base_.get(); }
-
-  // Makes the memory look as if `messages` had passed through it and been released.
-  void begin_after(std::uint32_t messages) const {
-    reinterpret_cast<std::atomic<std::uint32_t>*>(get())->store(messages);
-  }
-
- private:
-  static constexpr std::align_val_t kAlignment{SlotRingShape::kPageBytes};
-  struct Free {
-    void operator()(std::byte* base) const { ::operator delete(base, kAlignment); }
-  };
-  std::unique_ptr<std::byte[], Free> base_;
-};
-
-std::byte pattern(std::uint64_t message, std::size_t at) {
-  return static_cast<std::byte>((message * 131 + at * 7 + (message >> 8)) & 0xff);
-}
-
-void fill(ByteSpan span, std::uint64_t message) {
-  for (std::size_t i = 0; i < span.size(); ++i) span[i] = pattern(message, i);
-}
-
-bool holds(ByteView view, std::uint64_t message) {
-  for (std::size_t i = 0; i < view.size(); ++i) {
-    if (view[i] != pattern(message, i)) return false;
-  }
-  return true;
-}
 
 std::vector<std::size_t> edge_sizes(std::size_t slot_bytes) {
   std::vector<std::size_t> sizes = {1,
@@ -118,10 +80,11 @@ TEST(SlotRing, heads_and_homes_lie_where_the_drawing_says) {
   EXPECT_EQ(kLarge.head_offset(1), 1280u);
   EXPECT_EQ(kLarge.data_offset(), 20480u);
   EXPECT_EQ(kLarge.data_offset(1), 20480u + 65536u);
-  EXPECT_EQ(kLarge.bytes(), 20480u + 16u * 65536u);
+  EXPECT_EQ(kLarge.shuttle_offset(), 20480u + 16u * 65536u);
+  EXPECT_EQ(kLarge.bytes(), 20480u + 16u * 65536u + 2u * (65536u + 4096u));
   constexpr SlotRingShape kSmall{2, 64};
   EXPECT_EQ(kSmall.data_offset(), 128u + 2u * 1152u);
-  EXPECT_EQ(kSmall.bytes(), 4096u);
+  EXPECT_EQ(kSmall.bytes(), 4096u + 2u * 4096u);
 }
 
 TEST(SlotRing, zeroed_memory_is_an_empty_ring) {
