@@ -27,14 +27,15 @@ namespace catenary {
 
 class Shuttles {
  public:
-  static constexpr std::uint32_t kOfEach = 2;
+  static constexpr std::uint32_t kOfEach = 4;
   static constexpr std::uint32_t kAll = 2 * kOfEach;
 
   // Where those begin that were ours at first, and those that were the peer's; all are `bytes`
   // long, with `spacing` between their beginnings.
   Shuttles(std::byte* ours, std::byte* theirs, std::size_t bytes, std::size_t spacing)
       : ours_(ours), theirs_(theirs), bytes_(bytes), spacing_(spacing) {
-    for (std::uint32_t each = 0; each < kOfEach; ++each) at_hand_[count_++] = each;
+    for (std::uint32_t each = 0; each < kOfEach; ++each) keep(each);
+    touched_.fill(kTouchedBytes);
   }
 
   // Of those we have the one that came last, whose lines are the nearest.
@@ -86,8 +87,7 @@ class Shuttles {
   std::size_t spacing_;
   std::uint32_t count_ = 0;
   std::array<std::uint32_t, kAll> at_hand_ = {};
-  std::array<std::size_t, kAll> touched_ = {kTouchedBytes, kTouchedBytes, kTouchedBytes,
-                                            kTouchedBytes};
+  std::array<std::size_t, kAll> touched_;
 };
 
 }  // namespace catenary

@@ -10,7 +10,7 @@
 //     ...
 //     data_offset    home of slot 0                                        | slot_bytes
 //                    home of slot 1 ...                                    |
-//     shuttle_offset shuttle 0, shuttle 1                                  | slot_bytes and a gap
+//     shuttle_offset shuttle 0, shuttle 1 ...                              | slot_bytes and a gap
 //     belt_offset    the belt                                              | belt_bytes, or none
 //
 // A message of at most 696 bytes travels in the head of its slot, right after the words that

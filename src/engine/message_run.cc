@@ -11,15 +11,11 @@ namespace catenary {
 
 bool MessageRun::move() {
   if (spec_.send == nullptr && spec_.recv == nullptr) return copy_own(), true;
-  bool moved = false;
-  // A message of nothing still opens.
-  while (!is_moved()) {
-    const std::size_t bytes = std::min(spec_.slice_bytes, spec_.bytes - moved_);
-    if (!(spec_.send != nullptr ? send_slice(bytes) : receive_slice(bytes))) break;
-    moved_ += bytes;
-    moved = opened_ = true;
-  }
-  return moved;
+  const std::size_t bytes = std::min(spec_.slice_bytes, spec_.bytes - moved_);
+  if (!(spec_.send != nullptr ? send_slice(bytes) : receive_slice(bytes))) return false;
+  moved_ += bytes;
+  opened_ = true;
+  return true;
 }
 
 bool MessageRun::send_slice(std::size_t bytes) {

@@ -40,7 +40,8 @@ class MessageRun {
     return spec_;
   }
 
-  // Moves what can be moved now. False: that was nothing.
+  // Moves a slice, if it can be moved now; a message of nothing opens, too. One at a time, so that
+  // slices to and from a peer take turns and go on its shuttles (shuttles.h).
   bool move();
   // Whether all was moved.
   bool is_moved() const { return opened_ && moved_ == spec_.bytes; }

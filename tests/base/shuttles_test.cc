@@ -85,7 +85,7 @@ TEST_F(ShuttlesOfTwo, who_is_not_answered_lays_its_messages_elsewhere) {
     EXPECT_EQ(second.receive(kLong, i), place);
     places.insert(place);
   }
-  EXPECT_GT(places.size(), Shuttles::kAll);
+  EXPECT_GT(places.size(), Shuttles::kOfEach);
   EXPECT_FALSE(first.shuttles.at_hand());
   // All of them are the other's now, who keeps what it cannot use.
   for (std::uint64_t i = 0; i < 3; ++i) second.send(kLong, i);
@@ -175,7 +175,9 @@ TEST_F(ShuttlesOfTwo, what_a_peer_does_not_have_it_cannot_send) {
     return reinterpret_cast<SlotHead*>(head)->place();
   };
   first.send(kLong, 0);
-  for (const std::uint64_t wrong : {2u, 3u, 4u, 1u << 31}) {
+  for (const std::uint64_t wrong :
+       {std::uint64_t{Shuttles::kOfEach}, std::uint64_t{Shuttles::kAll} - 1,
+        std::uint64_t{Shuttles::kAll}, std::uint64_t{1} << 32}) {
     place_of(0).store(SlotHead::kOnShuttle + wrong);
     EXPECT_THROW(second.consumer.try_peek(), Error) << wrong;
   }

@@ -19,6 +19,7 @@ struct FakeSend final : SendLink {
   }
   void commit(std::size_t bytes) override {
     committed = bytes;
+    ++commits;
     if (watched != nullptr) watched_at_commit = *watched;
   }
   bool try_flush() override { return !lent; }
@@ -31,6 +32,7 @@ struct FakeSend final : SendLink {
 
   Bytes slot;
   std::size_t committed = 0;
+  int commits = 0;
   const std::byte* lent = nullptr;
   bool withdrawn = false;
   const std::byte* unmapped = nullptr;  // memory that nobody else can map

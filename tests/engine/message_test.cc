@@ -135,8 +135,27 @@ TEST_F(Messages, of_more_than_a_slice_come_in_slices) {
   EXPECT_EQ(group.poll(), Progress::kSome);
   recv.message.assign(given.begin(), given.begin() + kCount / 4);
   recv.later = {recv.message, recv.message};
+  EXPECT_EQ(group.poll(), Progress::kSome);
+  EXPECT_EQ(group.poll(), Progress::kSome);
   EXPECT_EQ(group.poll(), Progress::kDone);
   EXPECT_EQ(taken, given);
+}
+
+TEST_F(Messages, that_are_exchanged_take_turns_with_their_slices) {
+  MessageSpec& sent = add(sends);
+  sent.send = &send;
+  sent.input = given.data();
+  sent.slice_bytes = kCount / 2;
+  MessageSpec& received = add(receives);
+  received.recv = &recv;
+  received.output = taken.data();
+  received.slice_bytes = kCount / 2;
+  let_come(opening(), given.data(), kCount / 2);
+  EXPECT_EQ(group.poll(), Progress::kSome);
+  EXPECT_EQ(send.commits, 1);
+  EXPECT_TRUE(recv.released);
+  EXPECT_EQ(group.poll(), Progress::kSome);
+  EXPECT_EQ(send.commits, 2);
 }
 
 TEST_F(Messages, to_oneself_are_copied) {
