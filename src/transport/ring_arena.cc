@@ -12,13 +12,13 @@ namespace {
 constexpr std::size_t kMostBytes = std::size_t{1} << 46;
 
 // Groups and rings that are warmed: beyond, the pages of all pairs add up. Eight members with rings
-// of 16 slots have 8 MB of them a channel, once all pairs are linked.
+// of 16 slots have 10 MB of them a channel, once all pairs are linked.
 constexpr int kMostWarmedMembers = 8;
 constexpr std::uint32_t kMostWarmedSlots = 16;
 // Of all belts of a rank, and of one: shorter ones are no better than the homes of slots.
 constexpr std::size_t kMostBeltBytes = std::size_t{1} << 22;
 constexpr std::size_t kLeastBeltBytes = std::size_t{1} << 18;
-// Of each home: where messages of up to 4 KB lie.
+// Of each home and shuttle: where messages of up to 4 KB lie.
 constexpr std::size_t kWarmedBytes = 2 * SlotRingShape::kPageBytes;
 
 // To each of the others.

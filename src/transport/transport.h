@@ -5,11 +5,12 @@
 // engine reduces from a peer's slot straight into the next peer's slot, so spans must stay valid
 // from try_acquire to commit and from try_peek to release.
 //
-// Threads: a link is used by one thread at a time (its device's driver); different links of one
-// transport may be used by different threads at once. Waiting: only attach() waits, and only until
-// its deadline. Owner: the communicator owns transports, and links are destroyed before them.
-// Failure: everything throws Error; after a throw only the destructor may be called. Destructors
-// never wait for peers. A dead peer is not a link's business: the control plane tells.
+// Threads: a link, and the one that comes back from its peer on the same channel, are used by one
+// thread at a time (their device's driver); other links of one transport may be used by other
+// threads at once. Waiting: only attach() waits, and only until its deadline. Owner: the
+// communicator owns transports, and links are destroyed before them. Failure: everything throws
+// Error; after a throw only the destructor may be called. Destructors never wait for peers. A dead
+// peer is not a link's business: the control plane tells.
 #pragma once
 
 #include <array>
