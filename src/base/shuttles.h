@@ -15,6 +15,7 @@
 // their own way: first those that were theirs at first.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -46,11 +47,14 @@ class Shuttles {
     return shuttle < kOfEach ? ours_ + shuttle * spacing_
                              : theirs_ + (shuttle - kOfEach) * spacing_;
   }
-  // Brings in what `bytes` of it come to: all at once is quicker than page by page.
+  // Brings in what `bytes` of it come to, in pieces: a page at a time takes longer.
   void touch(std::uint32_t shuttle, std::size_t bytes) {
-    if (bytes <= touched_[shuttle]) return;
-    populate(at(shuttle), bytes_);
-    touched_[shuttle] = bytes_;
+    std::size_t& touched = touched_[shuttle];
+    while (touched < bytes) {
+      const std::size_t piece = std::min(kTouchedPiece, bytes_ - touched);
+      populate(at(shuttle) + touched, piece);
+      touched += piece;
+    }
   }
 
   // It goes to the peer with a message.
@@ -78,8 +82,9 @@ class Shuttles {
   void keep(std::uint32_t shuttle) { at_hand_[count_++] = shuttle; }
 
  private:
-  // The first pages are brought in with those of slots' homes.
+  // The first pages are brought in with those of slots' homes, where groups are small.
   static constexpr std::size_t kTouchedBytes = 8192;
+  static constexpr std::size_t kTouchedPiece = std::size_t{1} << 16;
 
   std::byte* ours_;
   std::byte* theirs_;

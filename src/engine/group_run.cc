@@ -34,7 +34,9 @@ Task::Progress GroupRun::poll_transports() {
 
 inline Task::Progress GroupRun::poll_runs() {
   bool moved = !open_.empty() && poll_members();
-  moved = (!open_messages_.empty() && poll_messages()) || moved;
+  // A slice of each in turn, again and again: who enqueues a message and then computes, or only
+  // asks whether it is over, has sent what there is room for.
+  while (!open_messages_.empty() && poll_messages()) moved = true;
   if (open_.empty() && open_messages_.empty()) return Progress::kDone;
   return moved ? Progress::kSome : Progress::kNone;
 }

@@ -66,7 +66,7 @@ class ArenaSeat {
             const TransportContext& context);
 
   // Where ranks take turns on a core, they share its caches, and the homes of slots, which are
-  // shorter than belts, are better: links that are made from now on use these only.
+  // shorter than belts, are better: links that are made from now on use these and shuttles only.
   void note_crowding(bool is_crowded) { is_crowded_ = is_crowded; }
   // `heap`: our own, which we lend from; `peer_heap`: the peer's, as far as we can read it.
   std::unique_ptr<SendLink> connect(const LinkSpec& spec, const SharedHeap& heap);

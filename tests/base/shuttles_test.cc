@@ -142,31 +142,76 @@ TEST_F(ShuttlesOfTwo, messages_stay_as_they_are_until_they_are_released) {
   EXPECT_GT(at_hand, 1000);
 }
 
-TEST(Shuttles, two_threads_exchange_every_message) {
+// Who still reads a message may send meanwhile, but not on what it reads.
+TEST_F(ShuttlesOfTwo, what_is_being_read_is_not_written) {
+  std::mt19937_64 random(7);
+  std::uint64_t sent = 0;
+  std::uint64_t answered = 0;
+  for (std::uint64_t i = 0; i < 10'000; ++i) {
+    const std::size_t bytes = kLong + random() % (kShape.slot_bytes - kLong);
+    ASSERT_NE(first.send(bytes, sent++), nullptr);
+    const ByteView view = second.consumer.try_peek();
+    ASSERT_EQ(view.size(), bytes);
+    const std::uint64_t until = answered + random() % (kShape.slots + 1);
+    for (std::uint64_t answer = answered; answer < until; ++answer) {
+      ASSERT_NE(second.send(kLong, ~answer), nullptr);
+      ASSERT_TRUE(holds(view, i)) << "an answer lies on message " << i;
+    }
+    second.consumer.release();
+    for (; answered < until; ++answered) first.receive(kLong, ~answered);
+  }
+}
+
+using MaySend = bool (*)(std::uint64_t sent, std::uint64_t taken);
+
+void exchange_between_threads(MaySend first_may, MaySend second_may) {
   const Pair pair;
   constexpr std::uint64_t kMessages = 20'000;
   const auto bytes_of = [](std::uint64_t message) { return 1 + message * 37 % kShape.slot_bytes; };
-  const auto run = [&](End& end) {
+  const auto run = [&](End& end, MaySend may_send) {
     std::uint64_t sent = 0;
-    for (std::uint64_t taken = 0; taken < kMessages;) {
-      const bool may_send = sent < kMessages && sent < taken + 3;
-      const bool moved = may_send && end.send(bytes_of(sent), sent) != nullptr;
+    std::uint64_t taken = 0;
+    while (sent < kMessages || taken < kMessages) {
+      const bool may = sent < kMessages && may_send(sent, taken);
+      bool moved = may && end.send(bytes_of(sent), sent) != nullptr;
       sent += moved ? 1 : 0;
-      if (end.consumer.try_peek().empty()) {
-        if (!moved) std::this_thread::yield();
-        continue;
+      if (!end.consumer.try_peek().empty()) {
+        end.receive(bytes_of(taken), taken);
+        ++taken;
+        moved = true;
       }
-      end.receive(bytes_of(taken), taken);
-      ++taken;
+      if (!moved) std::this_thread::yield();
     }
   };
   std::thread other([&] {
     End end(pair.to_first, pair.to_second);
-    run(end);
+    run(end, second_may);
   });
   End end(pair.to_second, pair.to_first);
-  run(end);
+  run(end, first_may);
   other.join();
+}
+
+TEST(Shuttles, two_threads_exchange_every_message) {
+  const MaySend closely = [](std::uint64_t sent, std::uint64_t taken) { return sent < taken + 3; };
+  exchange_between_threads(closely, closely);
+}
+
+// So that shuttles gather at one end, and the other has none.
+TEST(Shuttles, one_thread_answers_many_messages_at_once) {
+  constexpr std::uint64_t kAtOnce = 2 * Shuttles::kAll;
+  exchange_between_threads(
+      [](std::uint64_t sent, std::uint64_t taken) { return sent < taken + 2 * kAtOnce; },
+      [](std::uint64_t sent, std::uint64_t taken) { return sent < taken / kAtOnce * kAtOnce; });
+}
+
+void expect_refused(End& end, std::uint64_t shuttle) {
+  try {
+    end.consumer.try_peek();
+    FAIL() << "shuttle " << shuttle << " was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kRemote) << shuttle;
+  }
 }
 
 TEST_F(ShuttlesOfTwo, what_a_peer_does_not_have_it_cannot_send) {
@@ -179,10 +224,15 @@ TEST_F(ShuttlesOfTwo, what_a_peer_does_not_have_it_cannot_send) {
        {std::uint64_t{Shuttles::kOfEach}, std::uint64_t{Shuttles::kAll} - 1,
         std::uint64_t{Shuttles::kAll}, std::uint64_t{1} << 32}) {
     place_of(0).store(SlotHead::kOnShuttle + wrong);
-    EXPECT_THROW(second.consumer.try_peek(), Error) << wrong;
+    expect_refused(second, wrong);
   }
   place_of(0).store(SlotHead::kOnShuttle);
   EXPECT_EQ(second.consumer.try_peek().size(), kLong);
+  // Nor what it has handed over already.
+  second.consumer.release();
+  first.send(kLong, 1);
+  place_of(1).store(SlotHead::kOnShuttle);
+  expect_refused(second, 0);
 }
 
 TEST(Shuttles, are_refused_where_there_are_none) {

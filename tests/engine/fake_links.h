@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -44,6 +45,7 @@ struct FakeRecv final : RecvLink {
   ByteView try_peek() override { return message; }
   void release() override {
     released = true;
+    if (on_release) on_release();
     message = {};
     if (later.empty()) return;
     message = later.front();
@@ -57,6 +59,7 @@ struct FakeRecv final : RecvLink {
   Bytes memory = Bytes(kCount, std::byte{3});
   bool withdrawn = false;
   bool released = false;
+  std::function<void()> on_release;
 };
 
 struct FakeOwner final : RunOwner {
