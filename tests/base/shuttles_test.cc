@@ -20,16 +20,17 @@ constexpr SlotRingShape kShape{4, 4096, 1 << 16};
 constexpr std::size_t kLong = kInlineBytes + 1;
 
 struct Pair {
-  RingMemory to_second{kShape};
-  RingMemory to_first{kShape};
+  SlotRingShape shape = kShape;
+  RingMemory to_second{shape};
+  RingMemory to_first{shape};
 };
 
 struct End {
-  End(const RingMemory& ours, const RingMemory& theirs)
-      : shuttles(ours.get() + kShape.shuttle_offset(), theirs.get() + kShape.shuttle_offset(),
-                 kShape.slot_bytes, kShape.shuttle_spacing()),
-        producer(ours.get(), kShape, 0, kShape.belt_bytes, &shuttles),
-        consumer(theirs.get(), kShape, 0, &shuttles) {}
+  End(const RingMemory& ours, const RingMemory& theirs, const SlotRingShape& shape = kShape)
+      : shuttles(ours.get() + shape.shuttle_offset(), theirs.get() + shape.shuttle_offset(),
+                 shape.slot_bytes, shape.shuttle_spacing()),
+        producer(ours.get(), shape, 0, shape.belt_bytes, &shuttles),
+        consumer(theirs.get(), shape, 0, &shuttles) {}
 
   // Where the message was laid; null while the ring is full.
   const std::byte* send(std::size_t bytes, std::uint64_t message) {
@@ -140,6 +141,46 @@ TEST_F(ShuttlesOfTwo, messages_stay_as_they_are_until_they_are_released) {
     under_way[from].emplace_back(i, bytes);
   }
   EXPECT_GT(at_hand, 1000);
+}
+
+enum Place { kHead, kHome, kShuttle, kBelt };
+
+Place kind_of(const std::byte* place, const RingMemory& ring, const SlotRingShape& shape) {
+  const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(ring.get());
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(place) - begin;
+  if (offset < shape.data_offset()) return kHead;
+  if (offset < shape.shuttle_offset()) return kHome;
+  return offset < shape.belt_offset() || offset >= shape.bytes() ? kShuttle : kBelt;
+}
+
+// Of a link whose slots hold more than its belt: messages lie in heads, on shuttles, on the belt
+// and in homes, in any order, and many are held while others are laid.
+TEST(Shuttles, beside_a_full_belt_messages_stay_as_they_are) {
+  const Pair pair{.shape = {64, 4096, SlotBelt::kFirstBytes}};
+  End first(pair.to_second, pair.to_first, pair.shape);
+  End second(pair.to_first, pair.to_second, pair.shape);
+  std::mt19937_64 random(11);
+  std::deque<std::size_t> under_way;
+  std::uint64_t taken = 0;
+  std::uint64_t answers = 0;
+  std::array<int, 4> seen = {};
+  std::size_t most_held = pair.shape.slots;
+  for (std::uint64_t i = 0; i < 100'000; ++i) {
+    const std::size_t bytes = random() % 8 == 0 ? 1 + random() % 4096 : 1600 + random() % 400;
+    while (under_way.size() >= most_held) {
+      second.receive(under_way.front(), taken++);
+      under_way.pop_front();
+      if (random() % 4 != 0) continue;
+      second.send(kLong, answers);
+      first.receive(kLong, answers++);
+    }
+    if (random() % 50 == 0) most_held = 1 + random() % pair.shape.slots;
+    const std::byte* place = first.send(bytes, i);
+    ASSERT_NE(place, nullptr);
+    under_way.push_back(bytes);
+    ++seen[kind_of(place, pair.to_second, pair.shape)];
+  }
+  for (const Place kind : {kHead, kHome, kShuttle, kBelt}) EXPECT_GT(seen[kind], 1000) << kind;
 }
 
 // Who still reads a message may send meanwhile, but not on what it reads.
