@@ -38,6 +38,8 @@ constexpr double kFar = 1.25;
 constexpr int kRoundsBeforeOut = 4;
 constexpr double kMostIterations = 4000;
 constexpr double kWarmUpBursts = 30;
+// Bursts that take so much of the time of the one before, or more, take no less.
+constexpr double kSteady = 0.95;
 
 // In memory that all ranks and the caller share.
 struct Board {
@@ -209,24 +211,36 @@ class Member {
     return *std::max_element(board_.ns, board_.ns + nranks_);
   }
 
-  // One operation; and where a variant is judged, so many that the slots of all links that it uses
-  // have been used: memory that is used for the first time takes several times as long as the
-  // operations, and that is not what is asked. As long as that takes no more than some bursts: of
-  // longer operations it is a small part.
+  // One operation; and where a variant is judged, bursts of it until all slots of the links that it
+  // uses have been used and a burst takes no less time than the one before: memory that is used for
+  // the first time takes several times as long as the operations, links have more of it the more
+  // passes through them, and that is not what is asked. As long as that takes no more than some
+  // bursts: of longer operations it is a small part.
   void warm_up(const Point& point, Communicator& communicator, OperationRequest& operation,
                const Effort& effort) {
     double ns = burst(communicator, operation, 0, 1);
     if (!point.judged) return;
+    int rounds = rounds_of_slots(point);
+    double left_ns = kWarmUpBursts * effort.burst_ns;
+    for (bool falls = true; rounds > 0 || falls;) {
+      const double filling = std::clamp(effort.burst_ns / ns, 1.0, kMostIterations);
+      const int iterations = std::max(static_cast<int>(filling), turns(point));
+      left_ns -= iterations * ns;
+      if (left_ns < 0) return;
+      const double next_ns = burst(communicator, operation, 0, iterations);
+      falls = next_ns < kSteady * ns;
+      ns = next_ns;
+      rounds -= iterations / turns(point);
+    }
+  }
+
+  // How many operations of each root go once through all slots of a link.
+  int rounds_of_slots(const Point& point) const {
     const auto slots = static_cast<std::size_t>(configs_.front().slots);
     const auto slot_bytes = static_cast<std::size_t>(configs_.front().slot_bytes);
     const std::size_t chunk =
         std::max<std::size_t>(point.bytes / static_cast<std::size_t>(nranks_), 1);
-    const std::size_t rounds = std::clamp<std::size_t>(slots * slot_bytes / chunk, 1, slots);
-    double left_ns = kWarmUpBursts * effort.burst_ns;
-    for (std::size_t round = 0; round < rounds && turns(point) * ns <= left_ns; ++round) {
-      ns = burst(communicator, operation, 0, turns(point));
-      left_ns -= turns(point) * ns;
-    }
+    return static_cast<int>(std::clamp<std::size_t>(slots * slot_bytes / chunk, 1, slots));
   }
 
   // Each root has its turn.
