@@ -7,23 +7,33 @@ namespace {
 
 struct Rates {
   const CostParameters& machine;
-  const WireCost* wires[2];  // by Reach
+  WireCost wires[2];  // by Reach
 };
+
+Rates rates_of(const MachineFacts& machine, const CostParameters& parameters) {
+  const auto cost_of = [&](Wire wire) {
+    WireCost cost = parameters.wires[static_cast<std::size_t>(wire)];
+    const bool crowded = machine.local_ranks > machine.cores;
+    if (crowded && wire != Wire::kNetwork) cost.byte_ns = parameters.crowded_byte_ns;
+    return cost;
+  };
+  return {parameters, {cost_of(machine.near), cost_of(machine.far)}};
+}
 
 double fixed_ns(const Work& work, const Rates& rates) {
   double ns = work.steps * rates.machine.step_ns;
-  for (int i = 0; i < 2; ++i) ns += work.messages[i] * rates.wires[i]->message_ns;
+  for (int i = 0; i < 2; ++i) ns += work.messages[i] * rates.wires[i].message_ns;
   return ns;
 }
 
 double hops_ns(const Work& work, const Rates& rates) {
-  return work.hops[0] * rates.wires[0]->hop_ns + work.hops[1] * rates.wires[1]->hop_ns;
+  return work.hops[0] * rates.wires[0].hop_ns + work.hops[1] * rates.wires[1].hop_ns;
 }
 
 double byte_ns(const Work& work, const Rates& rates) {
   double ns = work.local * rates.machine.local_byte_ns;
   ns += work.reduced * rates.machine.reduced_byte_ns;
-  for (int i = 0; i < 2; ++i) ns += work.wired[i] * rates.wires[i]->byte_ns;
+  for (int i = 0; i < 2; ++i) ns += work.wired[i] * rates.wires[i].byte_ns;
   return ns;
 }
 
@@ -82,9 +92,7 @@ double time_ns(const Algorithm& algorithm, std::size_t bytes, int nranks, const 
 double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes, int nranks,
                const Cut& cut, const MachineFacts& machine, const CostParameters& parameters) {
   const Place at = place_of(algorithm, bytes, nranks, machine.box, cut);
-  const Rates rates{parameters,
-                    {&parameters.wires[static_cast<std::size_t>(machine.near)],
-                     &parameters.wires[static_cast<std::size_t>(machine.far)]}};
+  const Rates rates = rates_of(machine, parameters);
   const std::size_t chunk = chunk_bytes(algorithm, bytes, at);
   const auto whole = static_cast<double>(chunk);
   const double slice = static_cast<double>(std::min(chunk, cut.slice_bytes));
@@ -135,16 +143,17 @@ double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes
 // message is waited for anyway, its bytes are nearly free, and the fit says so.
 CostParameters default_parameters() {
   return {
-      .operation_ns = 160,
-      .step_ns = 30,
-      .switch_ns = 640,
-      .turn_ns = 2750,
-      .local_byte_ns = 1.2e-6,
-      .reduced_byte_ns = 1.6e-5,
-      .memory_byte_ns = 0.03,
-      .shared_cache_bytes = 7 << 20,
+      .operation_ns = 50,
+      .step_ns = 8,
+      .switch_ns = 520,
+      .turn_ns = 3350,
+      .crowded_byte_ns = 0.007,
+      .local_byte_ns = 5e-4,
+      .reduced_byte_ns = 1.4e-4,
+      .memory_byte_ns = 0.041,
+      .shared_cache_bytes = 10.5 * (1 << 20),
       .wires = {{{.hop_ns = 8300, .message_ns = 140, .byte_ns = 0.0356},
-                 {.hop_ns = 0.064, .message_ns = 44, .byte_ns = 0.028},
+                 {.hop_ns = 30, .message_ns = 85, .byte_ns = 0.036},
                  {.hop_ns = 15000, .message_ns = 1770, .byte_ns = 0.3}}},
   };
 }

@@ -10,7 +10,7 @@
 namespace catenary {
 namespace {
 
-constexpr std::string_view kVersion = "2";
+constexpr std::string_view kVersion = "3";
 constexpr std::size_t kMostTextBytes = 65536;
 
 template <int kWire>
@@ -36,6 +36,8 @@ std::vector<Parameter> make_table() {
        [](CostParameters& p) -> double& { return p.switch_ns; }},
       {"turn_ns", "from sending a message until a rank that shares its core has its turn", 0, 1e9,
        [](CostParameters& p) -> double& { return p.turn_ns; }},
+      {"crowded_byte_ns", "to write or take a byte of a message where ranks share cores", 0, 1e6,
+       [](CostParameters& p) -> double& { return p.crowded_byte_ns; }},
       {"local_byte_ns", "to read or write a byte of a rank's own, in cache", 0, 1e6,
        [](CostParameters& p) -> double& { return p.local_byte_ns; }},
       {"reduced_byte_ns", "to combine a byte with another", 0, 1e6,

@@ -118,7 +118,8 @@ TEST(Select, of_those_that_are_alike_the_direct_one_is_chosen) {
 TEST(Select, a_root_that_does_all_the_work_is_no_good_where_ranks_share_cores) {
   CostParameters only_bytes = default_parameters();
   only_bytes.operation_ns = only_bytes.step_ns = only_bytes.switch_ns = only_bytes.turn_ns = 0;
-  only_bytes.wires[static_cast<std::size_t>(Wire::kProcesses)] = {0, 0, 0.03};
+  only_bytes.crowded_byte_ns = 0.03;
+  only_bytes.wires[static_cast<std::size_t>(Wire::kProcesses)] = {};
   const auto time = [&](std::string_view name, const MachineFacts& machine) {
     const Algorithm& algorithm = *find_algorithm(Collective::kReduce, name);
     return time_ns(algorithm, 1 << 18, 8, kLinks, machine, only_bytes);

@@ -59,17 +59,17 @@ TEST(Tuning, says_what_is_wrong) {
   const std::string good = write_tuning(unusual(), kMachine);
   EXPECT_EQ(refusal(good), "");
   EXPECT_EQ(refusal(""), "it names no machine");
-  EXPECT_EQ(refusal("version 1\n"), "it is of version \"1\", not 2");
+  EXPECT_EQ(refusal("version 1\n"), "it is of version \"1\", not 3");
   EXPECT_EQ(refusal("hello"), "it does not begin with a version, but with \"hello\"");
   EXPECT_EQ(
-      refusal("version 2\nmachine another\n"),
+      refusal("version 3\nmachine another\n"),
       "it is about another machine, \"another\", and this is \"" + std::string(kMachine) + "\"");
   EXPECT_EQ(refusal(good.substr(0, good.rfind("network_hop_ns"))), "parameters are missing");
   EXPECT_EQ(refusal(good.substr(0, good.size() - 1)), "its last line is cut off");
   EXPECT_EQ(refusal(good + "switch_ns 3\n"), "\"switch_ns\" is there twice");
-  EXPECT_EQ(refusal("version 2\nspeed 3\n"), "there is no parameter \"speed\"");
+  EXPECT_EQ(refusal("version 3\nspeed 3\n"), "there is no parameter \"speed\"");
   for (const char* value : {"", "-1", "nan", "inf", "1e300", "0x10", "1 2", "1,5"}) {
-    EXPECT_EQ(refusal("version 2\nswitch_ns " + std::string(value) + "\n"),
+    EXPECT_EQ(refusal("version 3\nswitch_ns " + std::string(value) + "\n"),
               "switch_ns cannot be \"" + std::string(value) + "\"");
   }
   EXPECT_EQ(refusal(std::string(1 << 20, 'a')), "it is too long");

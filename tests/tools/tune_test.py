@@ -66,7 +66,7 @@ class TuneTest(unittest.TestCase):
         self.assertIn(f"written to {self.path}", done.stderr)
         with open(self.path, encoding="utf-8") as file:
             text = file.read()
-        self.assertIn("\nversion 2\nmachine ", text)
+        self.assertIn("\nversion 3\nmachine ", text)
         self.assertRegex(text, r"# Roughly measured while other programs took \d+ % of the cores; ")
         log = communicate(CATENARY_TUNING_FILE=self.path)
         self.assertIn(f"The parameters of the model of time are those of {self.path}", log)
@@ -145,7 +145,7 @@ class TuneTest(unittest.TestCase):
         self.expect_refused("it names no machine")
 
     def test_what_another_machine_measured_is_refused(self):
-        self.write("version 2\nmachine an abacus\n")
+        self.write("version 3\nmachine an abacus\n")
         self.expect_refused('it is about another machine, "an abacus", and this is ')
 
     def test_a_file_that_is_not_there_is_missed_if_it_was_named(self):
