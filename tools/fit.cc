@@ -22,31 +22,45 @@ double mean_error(std::span<const Sample> samples, const CostParameters& paramet
 
 namespace {
 
+// How much a choice that takes longer than the best one counts, beside errors of the model.
+constexpr double kRegret = 3;
+
 bool same_point(const Sample& a, const Sample& b) {
   return a.algorithm->collective == b.algorithm->collective && a.bytes == b.bytes &&
          a.nranks == b.nranks;
 }
 
+// Of the samples of one point, which are neighbours.
+double loss_of_point(std::span<const Sample> point, const CostParameters& parameters) {
+  std::vector<double> errors;
+  std::size_t best = 0;
+  std::size_t chosen = 0;
+  double least = 0;
+  for (std::size_t i = 0; i < point.size(); ++i) {
+    const double predicted = predicted_ns(point[i], parameters);
+    errors.push_back(std::log(predicted / point[i].measured_ns));
+    if (point[i].measured_ns < point[best].measured_ns) best = i;
+    if (i > 0 && predicted >= least) continue;
+    chosen = i;
+    least = predicted;
+  }
+  const double regret = std::log(point[chosen].measured_ns / point[best].measured_ns);
+  double sum = kRegret * static_cast<double>(point.size()) * regret;
+  for (std::size_t i = 0; i < point.size(); ++i) {
+    const double closeness = point[best].measured_ns / point[i].measured_ns;
+    sum += 0.5 * std::abs(errors[i]) + closeness * std::abs(errors[i] - errors[best]);
+  }
+  return sum;
+}
+
 }  // namespace
 
-// Samples of a point are neighbours.
 double loss(std::span<const Sample> samples, const CostParameters& parameters) {
   double sum = 0;
   for (std::size_t first = 0; first < samples.size();) {
     std::size_t end = first;
-    std::size_t best = first;
-    for (; end < samples.size() && same_point(samples[first], samples[end]); ++end) {
-      if (samples[end].measured_ns < samples[best].measured_ns) best = end;
-    }
-    const auto error = [&](std::size_t i) {
-      return std::log(predicted_ns(samples[i], parameters) / samples[i].measured_ns);
-    };
-    const double error_of_best = error(best);
-    for (std::size_t i = first; i < end; ++i) {
-      const double closeness = samples[best].measured_ns / samples[i].measured_ns;
-      const double own = error(i);
-      sum += 0.5 * std::abs(own) + closeness * std::abs(own - error_of_best);
-    }
+    while (end < samples.size() && same_point(samples[first], samples[end])) ++end;
+    sum += loss_of_point(samples.subspan(first, end - first), parameters);
     first = end;
   }
   return sum / static_cast<double>(std::max<std::size_t>(samples.size(), 1));

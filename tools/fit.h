@@ -26,8 +26,9 @@ double predicted_ns(const Sample& sample, const CostParameters& parameters);
 // The mean of |ln(predicted / measured)|: 0.1 is about 10 %.
 double mean_error(std::span<const Sample> samples, const CostParameters& parameters);
 
-// How wrong the parameters are for choosing: mean errors, and how differently wrong the algorithms
-// are that compete in a point, the more the closer they come to the best.
+// How wrong the parameters are for choosing: how much longer the algorithms take that they choose
+// than the best ones, mean errors, and how differently wrong those are that compete in a point, the
+// more the closer they come to the best. Samples of a point are neighbours.
 double loss(std::span<const Sample> samples, const CostParameters& parameters);
 
 // The parameters of least loss. Changes those of these names only.

@@ -211,15 +211,14 @@ class Member {
     return *std::max_element(board_.ns, board_.ns + nranks_);
   }
 
-  // One operation; and where a variant is judged, bursts of it until all slots of the links that it
-  // uses have been used and a burst takes no less time than the one before: memory that is used for
-  // the first time takes several times as long as the operations, links have more of it the more
-  // passes through them, and that is not what is asked. As long as that takes no more than some
-  // bursts: of longer operations it is a small part.
+  // One operation, and then bursts of it until all slots of the links that it uses have been used
+  // and a burst takes no less time than the one before: memory that is used for the first time
+  // takes several times as long as the operations, links have more of it the more passes through
+  // them, and that is not what is asked. As long as that takes no more than some bursts: of longer
+  // operations it is a small part.
   void warm_up(const Point& point, Communicator& communicator, OperationRequest& operation,
                const Effort& effort) {
     double ns = burst(communicator, operation, 0, 1);
-    if (!point.judged) return;
     int rounds = rounds_of_slots(point);
     double left_ns = kWarmUpBursts * effort.burst_ns;
     for (bool falls = true; rounds > 0 || falls;) {
