@@ -5,7 +5,7 @@
 // One burst is so many operations one after the other on a stream, after a few that warm the caches
 // up. Operations with a root take another one each time, going backward, so that no rank can run
 // ahead of the others and what is measured is how long an operation takes, not how many can be
-// started. Before variants are judged, the memory of their links has been used once.
+// started. Before a variant is measured, it runs until its links are warm.
 //
 // Threads: the caller's process must not have used the library, since it forks. Waiting: until all
 // is measured. Failure: throws Error with what a rank said.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -24,6 +25,8 @@
 
 namespace catenary {
 namespace {
+
+constexpr int kMostRanks = 64;
 
 constexpr char kHelp[] =
     "usage: catenary tune [options]\n"
@@ -86,7 +89,7 @@ std::vector<std::string> words_of(const std::string& list) {
 std::vector<int> numbers_of(const std::string& list) {
   std::vector<int> numbers;
   for (const std::string& word : words_of(list)) {
-    numbers.push_back(static_cast<int>(number_of("--ranks", word.c_str(), 2, 64)));
+    numbers.push_back(static_cast<int>(number_of("--ranks", word.c_str(), 2, kMostRanks)));
   }
   return numbers;
 }
@@ -169,7 +172,7 @@ std::vector<Point> points_of(std::initializer_list<std::size_t> sizes) {
   return points;
 }
 
-// Ranks run with the parameters that `parameters` are, so that the cuts are known.
+// Ranks run with the default parameters, so that the cuts are known.
 void add_samples(const Crew& crew, const std::vector<Point>& points, const Times& times,
                  const Config& config, std::vector<Sample>& samples) {
   const Cut links{static_cast<std::size_t>(config.slot_bytes),
@@ -198,6 +201,17 @@ void print_samples(const std::vector<Sample>& samples, const CostParameters& par
   }
 }
 
+// Of a line that somebody may have changed.
+void require_sense(const Sample& sample, const std::string& line) {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 40;
+  const bool has_ranks = sample.nranks >= 2 && sample.nranks <= kMostRanks;
+  const bool has_bytes = sample.bytes > 0 && sample.bytes <= kMostBytes;
+  const bool has_slices = sample.cut.slice_bytes > 0 && sample.cut.slice_bytes <= kMostBytes;
+  const bool has_time = std::isfinite(sample.measured_ns) && sample.measured_ns > 0;
+  if (has_ranks && has_bytes && has_slices && has_time) return;
+  throw_error(ErrorCode::kInvalidArgument, "this is no measurement: %s", line.c_str());
+}
+
 // The samples of a kind of wire, among lines as print_samples() prints them.
 std::vector<Sample> read_samples(const std::string& path, Wire wire) {
   std::ifstream file(path);
@@ -220,6 +234,7 @@ std::vector<Sample> read_samples(const std::string& path, Wire wire) {
       }
     }
     if (sample.algorithm == nullptr) continue;
+    require_sense(sample, line);
     sample.measured_ns *= 1000;
     sample.machine = facts_of({sample.nranks, wire});
     samples.push_back(sample);
@@ -323,6 +338,7 @@ CostParameters measure_machine(const Options& options, Quality& quality) {
   Effort effort{.least_rounds = rounds, .burst_ns = 0, .quantile = 0.15};
   effort.burst_ns = seconds * 1e9 / 2 / effort.least_rounds / bursts;
   CostParameters parameters = default_parameters();
+  bool has_samples = false;
   for (const Stage& stage : all) {
     const std::string what(name_of(stage.wire));
     std::vector<Sample> samples;
@@ -337,10 +353,16 @@ CostParameters measure_machine(const Options& options, Quality& quality) {
       }
     }
     if (samples.empty()) continue;
+    has_samples = true;
     parameters = fit(samples, parameters, stage.free);
     if (options.verbose) print_samples(samples, parameters);
     std::fprintf(stderr, "%s: the model is %.0f %% off on average\n", what.c_str(),
                  100 * mean_error(samples, parameters));
+  }
+  if (!has_samples) {
+    throw_error(ErrorCode::kInvalidArgument,
+                "%s holds no measurements, as `catenary tune --verbose` prints them",
+                options.from.c_str());
   }
   return parameters;
 }

@@ -10,8 +10,10 @@ namespace {
 
 // A link to every peer costs memory for its slots. Above this, only what cannot do without has one.
 constexpr int kMostDirectRanks = 64;
-// Times that differ by less are alike, for messages above so many bytes.
+// Times that differ by less are alike, for messages above so many bytes. Where ranks share cores,
+// where mapped buffers gain most by messages that are lent, private ones lose little by it.
 constexpr double kTie = 1.05;
+constexpr double kCrowdedTie = 1.2;
 constexpr std::size_t kLeastTie = 131072;
 // Times that differ by less are the same, to the model.
 constexpr double kDraw = 1.01;
@@ -107,9 +109,11 @@ std::vector<Selection> Selector::candidates(Collective collective, std::size_t b
     list.push_back(priced(algorithm, lengths, bytes));
   }
   if (found.empty()) found = std::move(last_resort);
+  if (found.empty()) return found;
   std::stable_sort(found.begin(), found.end(),
                    [](const Selection& a, const Selection& b) { return a.time_ns < b.time_ns; });
-  if (bytes > kLeastTie) prefer(found, "direct", kTie);
+  const bool crowded = machine_.local_ranks > machine_.cores;
+  if (bytes > kLeastTie) prefer(found, "direct", crowded ? kCrowdedTie : kTie);
   if (bytes >= kLeastTie && machine_.box == nranks_) prefer(found, "one_shot", kDraw);
   return found;
 }

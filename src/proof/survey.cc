@@ -115,6 +115,7 @@ bool same_schedules(const Algorithm& algorithm, const ProofCase& one, const Proo
     const StepSource ones = source_with(algorithm, one, window);
     const StepSource others = source_with(algorithm, other, window);
     for (int rank = 0; rank < one.ranks; ++rank) {
+      if (ones.scratch(place_of(one, rank)) != others.scratch(place_of(other, rank))) return false;
       Steps mine = ones.steps(place_of(one, rank));
       if (!same_steps(std::move(mine), others.steps(place_of(other, rank)), most)) return false;
     }

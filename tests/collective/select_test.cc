@@ -324,8 +324,8 @@ TEST(NcclAlgo, a_name_that_nobody_knows_is_told_the_known) {
 
 TEST(NcclAlgo, that_leaves_nothing_is_an_error_of_the_operation) {
   Selector none = selector(4, roomy(4), "", "nvls");
-  try {
-    none.select(Collective::kAllReduce, 8);
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{1} << 20}) try {
+    none.select(Collective::kAllReduce, bytes);
     FAIL() << "chose something";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidUsage);

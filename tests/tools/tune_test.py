@@ -153,6 +153,26 @@ class TuneTest(unittest.TestCase):
         self.assertIn(f"{self.path}, which CATENARY_TUNING_FILE names, does not exist", log)
         self.assertNotIn("does not exist", communicate(XDG_CACHE_HOME=self.cache))
 
+    def test_samples_that_make_no_sense_are_refused(self):
+        os.makedirs(self.cache)
+        samples = os.path.join(self.cache, "samples")
+        good = "processes AllReduce ring 2 1048576 65536 100.00 90.00 0.90\n"
+        for bad, why in [("", "holds no measurements"),
+                         ("garbage\n", "holds no measurements"),
+                         (good + good.replace(" 65536 ", " 0 "), "this is no measurement"),
+                         (good + good.replace(" 2 ", " 0 "), "this is no measurement"),
+                         (good + good.replace(" 100.00 ", " 0 "), "this is no measurement"),
+                         (good + good.replace(" 100.00 ", " -1 "), "this is no measurement")]:
+            with open(samples, "w") as file:
+                file.write(bad)
+            done = run(CATENARY, "tune", "--from", samples, "--output", self.path)
+            self.assertNotEqual(done.returncode, 0, bad)
+            self.assertIn(why, done.stderr)
+            self.assertFalse(os.path.exists(self.path), "something was written")
+        with open(samples, "w") as file:
+            file.write(good)
+        self.assertEqual(run(CATENARY, "tune", "--from", samples, "--output", self.path).returncode, 0)
+
     def test_a_place_that_cannot_be_written_is_an_error(self):
         self.write("")
         done = run(CATENARY, "tune", "--quick", "--output", os.path.join(self.path, "below"))
