@@ -11,13 +11,19 @@ struct Rates {
 };
 
 Rates rates_of(const MachineFacts& machine, const CostParameters& parameters) {
-  const auto cost_of = [&](Wire wire) {
-    WireCost cost = parameters.wires[static_cast<std::size_t>(wire)];
-    const bool crowded = machine.local_ranks > machine.cores;
-    if (crowded && wire != Wire::kNetwork) cost.byte_ns = parameters.crowded_byte_ns;
-    return cost;
-  };
-  return {parameters, {cost_of(machine.near), cost_of(machine.far)}};
+  return {parameters,
+          {parameters.wires[static_cast<std::size_t>(machine.near)],
+           parameters.wires[static_cast<std::size_t>(machine.far)]}};
+}
+
+// Of a core that several ranks share: many a message is for a rank of the same one.
+Rates crowded_rates(const MachineFacts& machine, const CostParameters& parameters) {
+  Rates rates = rates_of(machine, parameters);
+  const Wire wires[2] = {machine.near, machine.far};
+  for (int i = 0; i < 2; ++i) {
+    if (wires[i] != Wire::kNetwork) rates.wires[i].byte_ns = parameters.crowded_byte_ns;
+  }
+  return rates;
 }
 
 double fixed_ns(const Work& work, const Rates& rates) {
@@ -113,8 +119,9 @@ double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes
   const double ranks = machine.local_ranks;
   const double cores = machine.cores;
   if (ranks > cores) {
+    const Rates crowd = crowded_rates(machine, parameters);
     const auto work_ns = [&](const Work& work) {
-      return std::max(slices, 1.0) * fixed_ns(work, rates) + whole * byte_ns(work, rates);
+      return std::max(slices, 1.0) * fixed_ns(work, crowd) + whole * byte_ns(work, crowd);
     };
     // The busiest one, and as many others as share a core with it.
     const double most = work_ns(shape.busiest);
@@ -144,16 +151,16 @@ double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes
 CostParameters default_parameters() {
   return {
       .operation_ns = 50,
-      .step_ns = 8,
-      .switch_ns = 520,
-      .turn_ns = 3350,
-      .crowded_byte_ns = 0.007,
+      .step_ns = 1,
+      .switch_ns = 540,
+      .turn_ns = 2750,
+      .crowded_byte_ns = 0.026,
       .local_byte_ns = 5e-4,
-      .reduced_byte_ns = 1.4e-4,
-      .memory_byte_ns = 0.041,
-      .shared_cache_bytes = 10.5 * (1 << 20),
+      .reduced_byte_ns = 1.2e-4,
+      .memory_byte_ns = 0.03,
+      .shared_cache_bytes = 15 << 20,
       .wires = {{{.hop_ns = 8300, .message_ns = 140, .byte_ns = 0.0356},
-                 {.hop_ns = 30, .message_ns = 85, .byte_ns = 0.036},
+                 {.hop_ns = 30, .message_ns = 85, .byte_ns = 0.0387},
                  {.hop_ns = 15000, .message_ns = 1770, .byte_ns = 0.3}}},
   };
 }

@@ -8,8 +8,8 @@
 //     which goes all the way again as far as ranks wait for it before they begin a pass;
 //   * if ranks share cores: the work of the busiest of them and of those that share its core, a
 //     switch for each time that a rank has to let others run, and for each hop of the longest path
-//     the time until a rank has its turn; a byte of a message costs less then, since many a message
-//     is for a rank of the same core, which has its lines at hand;
+//     the time until a rank has its turn; a byte of a message costs such a core less, since many a
+//     message is for a rank of its own, which has the lines at hand;
 // and, where the bytes that are touched exceed the caches, the time to move those through main
 // memory, which all ranks of a machine share.
 //
@@ -47,7 +47,7 @@ struct CostParameters {
   double step_ns;             // to come to a step
   double switch_ns;           // to give a core to another rank
   double turn_ns;             // until a rank that shares its core sees a message
-  double crowded_byte_ns;     // to write or to take a byte of a message where ranks share cores
+  double crowded_byte_ns;     // the same as WireCost::byte_ns, of a core that ranks share
   double local_byte_ns;       // to read or write a byte of one's own, in cache
   double reduced_byte_ns;     // to combine a byte with another
   double memory_byte_ns;      // to read or write a byte beyond the caches, for the whole machine

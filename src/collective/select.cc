@@ -11,12 +11,15 @@ namespace {
 // A link to every peer costs memory for its slots. Above this, only what cannot do without has one.
 constexpr int kMostDirectRanks = 64;
 // Times that differ by less are alike, for messages above so many bytes. Where ranks share cores,
-// where mapped buffers gain most by messages that are lent, private ones lose little by it.
+// mapped buffers gain most by messages that are lent, and private ones lose little by it; not where
+// one rank would do all the work.
 constexpr double kTie = 1.05;
 constexpr double kCrowdedTie = 1.2;
 constexpr std::size_t kLeastTie = 131072;
-// Times that differ by less are the same, to the model.
+// Times that differ by less are the same, to the model, for messages of so many bytes at most:
+// beyond, what others have read has left their caches before it is written again.
 constexpr double kDraw = 1.01;
+constexpr std::size_t kMostDraw = std::size_t{1} << 20;
 // Slices shorter than this are not worth their messages on any machine we know: an eighth of a slot
 // as it is by default, or of a packet.
 constexpr std::size_t kLeastSliceBytes = 7 * 1024;
@@ -112,9 +115,12 @@ std::vector<Selection> Selector::candidates(Collective collective, std::size_t b
   if (found.empty()) return found;
   std::stable_sort(found.begin(), found.end(),
                    [](const Selection& a, const Selection& b) { return a.time_ns < b.time_ns; });
-  const bool crowded = machine_.local_ranks > machine_.cores;
-  if (bytes > kLeastTie) prefer(found, "direct", crowded ? kCrowdedTie : kTie);
-  if (bytes >= kLeastTie && machine_.box == nranks_) prefer(found, "one_shot", kDraw);
+  const bool crowded = machine_.local_ranks > machine_.cores && !has_root(collective);
+  // Of two ranks all that `ring` sends can be lent as well.
+  const bool may_tie = bytes > kLeastTie && nranks_ > 2;
+  if (may_tie) prefer(found, "direct", crowded ? kCrowdedTie : kTie);
+  const bool may_draw = bytes >= kLeastTie && bytes <= kMostDraw;
+  if (may_draw && machine_.box == nranks_) prefer(found, "one_shot", kDraw);
   return found;
 }
 

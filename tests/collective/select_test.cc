@@ -98,7 +98,7 @@ TEST(Select, of_those_that_are_alike_the_direct_one_is_chosen) {
   int chosen_behind = 0;
   for (const Collective collective : {Collective::kAllReduce, Collective::kReduceScatter}) {
     for (std::size_t bytes = 1 << 18; bytes <= kHuge; bytes *= 2) {
-      for (int ranks = 2; ranks <= 8; ++ranks) {
+      for (int ranks = 3; ranks <= 8; ++ranks) {
         const auto candidates = selector(ranks, roomy(ranks)).candidates(collective, bytes);
         const Selection& direct = named(candidates, "direct");
         const auto fastest = std::ranges::min_element(candidates, {}, &Selection::time_ns);
@@ -145,6 +145,21 @@ TEST(Select, a_class_of_sizes_is_around_a_power_of_two) {
   EXPECT_EQ(Selector::size_class(1024), Selector::size_class(800));
   EXPECT_NE(Selector::size_class(1024), Selector::size_class(1600));
   EXPECT_LT(Selector::size_class(SIZE_MAX / 2), Selector::kSizeClasses);
+}
+
+TEST(Select, fewer_cores_never_make_an_algorithm_faster) {
+  for (const Algorithm& algorithm : algorithms()) {
+    if (!algorithm.runs_on({.ranks = 4, .box = 4})) continue;
+    for (const std::size_t bytes : {std::size_t{8}, std::size_t{32768}, std::size_t{1} << 20}) {
+      double before = 0;
+      for (const int cores : {4, 3, 2, 1}) {
+        const MachineFacts machine = {.local_ranks = 4, .cores = cores, .box = 4};
+        const double ns = time_ns(algorithm, bytes, 4, kLinks, machine, default_parameters());
+        EXPECT_GE(ns, before) << algorithm.name << ", " << bytes << " bytes, " << cores << " cores";
+        before = ns;
+      }
+    }
+  }
 }
 
 TEST(Select, more_bytes_never_take_less_time) {
