@@ -28,7 +28,6 @@
 namespace catenary {
 namespace {
 
-constexpr int kMostRanks = 64;
 constexpr int kMostNames = 64;
 // Communicators for each variant, which take turns: how fast one is depends on where its memory
 // happens to lie, and that is not what is asked.
@@ -222,8 +221,7 @@ class Member {
     int rounds = rounds_of_slots(point);
     double left_ns = kWarmUpBursts * effort.burst_ns;
     for (bool falls = true; rounds > 0 || falls;) {
-      const double filling = std::clamp(effort.burst_ns / ns, 1.0, kMostIterations);
-      const int iterations = std::max(static_cast<int>(filling), turns(point));
+      const int iterations = std::max(static_cast<int>(filling(effort, ns)), turns(point));
       left_ns -= iterations * ns;
       if (left_ns < 0) return;
       const double next_ns = burst(communicator, operation, 0, iterations);
@@ -231,6 +229,11 @@ class Member {
       ns = next_ns;
       rounds -= iterations / turns(point);
     }
+  }
+
+  // How many operations of `ns` each fill a burst.
+  static double filling(const Effort& effort, double ns) {
+    return std::clamp(effort.burst_ns / ns, 1.0, kMostIterations);
   }
 
   // How many operations of each root go once through all slots of a link.
@@ -258,7 +261,7 @@ class Member {
     for (std::size_t turn = 0;; ++turn) {
       const auto tried = static_cast<int>(wanted);
       const double ns = burst(communicator(name, turn), operation, 0, tried);
-      const double filling = std::clamp(effort.burst_ns / ns, 1.0, kMostIterations);
+      const double filling = this->filling(effort, ns);
       if (filling < 2 * wanted) {
         wanted = std::max(wanted, filling);
         break;

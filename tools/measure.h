@@ -22,8 +22,10 @@
 
 namespace catenary {
 
+inline constexpr int kMostRanks = 64;
+
 struct Crew {
-  int nranks = 2;
+  int nranks = 2;  // at most kMostRanks
   Wire wire = Wire::kProcesses;
 };
 

@@ -26,8 +26,6 @@
 namespace catenary {
 namespace {
 
-constexpr int kMostRanks = 64;
-
 constexpr char kHelp[] =
     "usage: catenary tune [options]\n"
     "\n"

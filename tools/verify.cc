@@ -43,9 +43,6 @@ Exit code 1 if something is wrong, with the rank, the step and what it is; 2 if 
 prove.
 )";
 
-// An element a pass, at the least; the checker counts passes in 16 bits.
-constexpr std::size_t kMostCount = 65535;
-
 struct Wish {
   bool all = false;
   bool verbose = false;
@@ -97,7 +94,7 @@ bool read_wish(int argc, char** argv, Wish& wish) {
       case 'r': wish.scope.root = number(optarg, "--root", 0, 65535); break;
       case 'b': wish.scope.box = number(optarg, "--box", 1, 65536); break;
       case 's': wish.scope.slots = number(optarg, "--slots", 2u, 1024u); break;
-      case 'c': wish.scope.count = number<std::size_t>(optarg, "--count", 0, kMostCount); break;
+      case 'c': wish.scope.count = number<std::size_t>(optarg, "--count", 0, 1 << 24); break;
       case 'v': wish.verbose = true; break;
       case 'h': return false;
       default: refuse("no such option, or no value for it");  // getopt has named it

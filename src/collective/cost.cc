@@ -144,10 +144,10 @@ double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes
   return ns + ranks * whole * missed * parameters.memory_byte_ns;
 }
 
-// What chose best among the times of `catenary tune --report` for 2, 4 and 8 ranks on a virtual
-// machine of two cores (docs/decisions/0013-choice-by-cost.md); threads and network as `catenary
-// tune` found them. They are what fits a choice best, not what each part costs by itself: where a
-// message is waited for anyway, its bytes are nearly free, and the fit says so.
+// What chose best among the times of `catenary tune --report` for 2, 4 and 8 ranks as processes on
+// a virtual machine of two cores (docs/decisions/0013-choice-by-cost.md); threads and network as
+// `catenary tune` found them long before. They are what fits a choice best, not what each part
+// costs by itself: hop, messages and operation can hardly be told apart, and the fit divides them.
 CostParameters default_parameters() {
   return {
       .operation_ns = 50,

@@ -17,7 +17,7 @@ constexpr double kTie = 1.05;
 constexpr double kCrowdedTie = 1.2;
 constexpr std::size_t kLeastTie = 131072;
 // Times that differ by less are the same, to the model, for messages of so many bytes at most:
-// beyond, what others have read has left their caches before it is written again.
+// beyond, what is preferred then is no faster in mapped buffers, and slower in private ones.
 constexpr double kDraw = 1.01;
 constexpr std::size_t kMostDraw = std::size_t{1} << 20;
 // Slices shorter than this are not worth their messages on any machine we know: an eighth of a slot

@@ -62,6 +62,10 @@ void Checker::cut_parts() {
   const Slicing slicing = slicing_of(which_, chunk_count_);
   // An operation on nothing still tells its peers so.
   passes_ = std::max<std::size_t>(slicing.passes(), 1);
+  if (passes_ > kMostPasses) {
+    throw_error(ErrorCode::kInvalidArgument, "%zu passes are more than the %zu that can be checked",
+                passes_, kMostPasses);
+  }
   parts_.clear();
   outputs_ = 0;
   for (std::size_t pass = 0; pass < passes_; ++pass) {

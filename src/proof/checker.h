@@ -12,7 +12,7 @@
 // on who is faster. So all orders of execution end alike, and the checker runs only one.
 //
 // One thread at a time; nothing waits. A fault is an answer, not a failure; Error only where there
-// is no memory.
+// is no memory, or a case has more than kMostPasses passes.
 #pragma once
 
 #include <algorithm>
@@ -27,6 +27,9 @@
 #include "src/proof/shape.h"
 
 namespace catenary::proof {
+
+// A message's frame has 16 bits for its pass.
+inline constexpr std::size_t kMostPasses = UINT16_MAX;
 
 struct Verdict {
   std::string fault;        // the first thing found wrong, or nothing

@@ -339,18 +339,20 @@ TEST(NcclAlgo, a_name_that_nobody_knows_is_told_the_known) {
 
 TEST(NcclAlgo, that_leaves_nothing_is_an_error_of_the_operation) {
   Selector none = selector(4, roomy(4), "", "nvls");
-  for (const std::size_t bytes : {std::size_t{8}, std::size_t{1} << 20}) try {
-    none.select(Collective::kAllReduce, bytes);
-    FAIL() << "chose something";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kInvalidUsage);
-    const std::string text = error.what();
-    EXPECT_EQ(text.find("no algorithm available for function AllReduce of 4 ranks in boxes of 4. "
-                        "NCCL_ALGO was set to nvls. Those that run here are "),
-              0u)
-        << text;
-    EXPECT_NE(text.find("one_shot"), std::string::npos) << text;
-    EXPECT_EQ(text.find("hier"), std::string::npos) << text << ": there is one machine only";
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{1} << 20}) {
+    try {
+      none.select(Collective::kAllReduce, bytes);
+      FAIL() << "chose something";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidUsage);
+      const std::string text = error.what();
+      EXPECT_EQ(text.find("no algorithm available for function AllReduce of 4 ranks in boxes of 4. "
+                          "NCCL_ALGO was set to nvls. Those that run here are "),
+                0u)
+          << text;
+      EXPECT_NE(text.find("one_shot"), std::string::npos) << text;
+      EXPECT_EQ(text.find("hier"), std::string::npos) << text << ": there is one machine only";
+    }
   }
 }
 

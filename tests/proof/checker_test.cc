@@ -21,6 +21,17 @@ void expect_fault(const ProofCase& which, const Schedules& schedules, const std:
   EXPECT_NE(found.find(fault), std::string::npos) << "found \"" << found << "\"";
 }
 
+TEST(Checker, more_passes_than_it_can_count_are_refused) {
+  const Algorithm& algorithm = *find_algorithm(Collective::kBroadcast, "chain");
+  ProofCase which{.collective = Collective::kBroadcast, .ranks = 2, .slots = 2};
+  Checker checker;
+  Orders orders;
+  which.count = kMostPasses;
+  EXPECT_EQ(checker.check(which, source_of(algorithm, which), orders).fault, "");
+  which.count = kMostPasses + 1;
+  EXPECT_THROW(checker.check(which, source_of(algorithm, which), orders), Error);
+}
+
 TEST(Checker, results_that_differ_in_order_only_have_other_bits) {
   const ProofCase which{.ranks = 3, .count = 2};
   Schedules schedules;
