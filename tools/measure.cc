@@ -22,6 +22,7 @@
 #include "src/base/scope_exit.h"
 #include "src/comm/communicator.h"
 #include "src/device/device.h"
+#include "src/device/memory.h"
 #include "src/topology/machine.h"
 #include "transports/built_in.h"
 
@@ -128,6 +129,29 @@ std::size_t most_bytes(const std::vector<Point>& points) {
   return most;
 }
 
+// A buffer of zeros, of the library's memory or of the process's own.
+class Room {
+ public:
+  Room(bool mapped, std::size_t bytes) : data_(nullptr) {
+    if (mapped) {
+      data_ = Memory::process().allocate(bytes, MemoryKind::kDevice, 0);
+    } else {
+      private_ = Mapping::anonymous(bytes);
+      data_ = private_.data();
+    }
+    std::memset(data_, 0, bytes);
+  }
+  Room(const Room&) = delete;
+  ~Room() {
+    if (!private_) Memory::process().free(data_, MemoryKind::kDevice);
+  }
+  void* data() const { return data_; }
+
+ private:
+  Mapping private_;
+  void* data_;
+};
+
 class Member {
  public:
   Member(int rank, const Crew& crew, const std::vector<Point>& points, const Config& config,
@@ -136,11 +160,9 @@ class Member {
         nranks_(crew.nranks),
         board_(board),
         names_(names_of(points)),
-        input_(Mapping::anonymous(most_bytes(points))),
-        output_(Mapping::anonymous(most_bytes(points))),
-        device_(Device::get(crew.wire == Wire::kThreads ? rank : 0)) {
-    std::memset(input_.data(), 0, input_.bytes());
-    std::memset(output_.data(), 0, output_.bytes());
+        device_(Device::get(crew.wire == Wire::kThreads ? rank : 0)),
+        input_(crew.mapped, most_bytes(points)),
+        output_(crew.mapped, most_bytes(points)) {
     for (const std::string& name : names_)
       configs_.push_back(config), configs_.back().algorithm = name;
     join();
@@ -337,9 +359,9 @@ class Member {
   const int nranks_;
   Board& board_;
   const std::vector<std::string> names_;
-  Mapping input_;
-  Mapping output_;
   Device& device_;
+  Room input_;
+  Room output_;
   std::deque<Config> configs_;  // communicators point to theirs
   std::vector<std::shared_ptr<Communicator>> communicators_;
 };

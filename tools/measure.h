@@ -27,6 +27,7 @@ inline constexpr int kMostRanks = 64;
 struct Crew {
   int nranks = 2;  // at most kMostRanks
   Wire wire = Wire::kProcesses;
+  bool mapped = false;  // buffers are the library's, which peers can reach, and not private
 };
 
 // One collective of one size, by each of some algorithms (a name of ours; empty: the library's

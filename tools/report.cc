@@ -82,7 +82,7 @@ int print_report(const ReportOptions& options) {
       "# collective   ranks     bytes  best               time_us  chosen              "
       "time_us  ratio forced\n");
   for (const int nranks : options.ranks) {
-    const Crew crew{nranks, Wire::kProcesses};
+    const Crew crew{nranks, options.wire, options.mapped};
     Selector selector(nranks, facts_of(crew), parameters, links, AlgorithmRules());
     std::vector<Point> points = points_of(options.collectives);
     for (Point& point : points) {

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <vector>
 
+#include "src/collective/cost.h"
 #include "src/collective/operation.h"
 
 namespace catenary {
@@ -14,6 +15,8 @@ inline constexpr Collective kReportedCollectives[] = {
 
 struct ReportOptions {
   std::vector<int> ranks = {2, 4, 8};
+  Wire wire = Wire::kProcesses;
+  bool mapped = false;
   std::vector<Collective> collectives = {std::begin(kReportedCollectives),
                                          std::end(kReportedCollectives)};
   int rounds = 12;       // at least

@@ -45,6 +45,10 @@ constexpr char kHelp[] =
     "  --report          instead: compare what the library chooses with the best algorithm,\n"
     "                    measured side by side, over collectives, sizes and ranks\n"
     "  --ranks LIST      of the report: numbers of ranks (2,4,8)\n"
+    "  --wire KIND       of the report: ranks are processes, threads, or processes over the\n"
+    "                    network of this machine (processes, threads or network)\n"
+    "  --memory KIND     of the report: buffers are each rank's own (private), or of ncclMemAlloc,\n"
+    "                    where peers can read them (mapped)\n"
     "  --collectives LIST\n"
     "                    of the report: these only, such as AllReduce,Broadcast\n"
     "  --rounds N        of the report: times that each point is measured at least (12); where "
@@ -110,6 +114,20 @@ std::vector<Collective> collectives_of(const std::string& list) {
   return collectives;
 }
 
+Wire wire_of(std::string_view word) {
+  for (const Wire wire : {Wire::kProcesses, Wire::kThreads, Wire::kNetwork}) {
+    if (word == name_of(wire)) return wire;
+  }
+  throw_error(ErrorCode::kInvalidArgument, "--wire: processes, threads or network, not \"%s\"",
+              std::string(word).c_str());
+}
+
+bool is_mapped(std::string_view word) {
+  if (word == "mapped" || word == "private") return word == "mapped";
+  throw_error(ErrorCode::kInvalidArgument, "--memory: private or mapped, not \"%s\"",
+              std::string(word).c_str());
+}
+
 // Nothing if the options are no good or only help was wanted; `status` then is the exit code.
 std::optional<Options> parse(int argc, char** argv, int& status) {
   const option known[] = {{"output", required_argument, nullptr, 'o'},
@@ -122,6 +140,8 @@ std::optional<Options> parse(int argc, char** argv, int& status) {
                           {"report", no_argument, nullptr, 'r'},
                           {"ranks", required_argument, nullptr, 'n'},
                           {"collectives", required_argument, nullptr, 'c'},
+                          {"wire", required_argument, nullptr, 'w'},
+                          {"memory", required_argument, nullptr, 'm'},
                           {"rounds", required_argument, nullptr, 'R'},
                           {"anyway", no_argument, nullptr, 'a'},
                           {"help", no_argument, nullptr, 'h'},
@@ -140,6 +160,8 @@ std::optional<Options> parse(int argc, char** argv, int& status) {
       case 'r': options.report = true; break;
       case 'n': options.report_options.ranks = numbers_of(optarg); break;
       case 'c': options.report_options.collectives = collectives_of(optarg); break;
+      case 'w': options.report_options.wire = wire_of(optarg); break;
+      case 'm': options.report_options.mapped = is_mapped(optarg); break;
       case 'R':
         options.report_options.rounds = static_cast<int>(number_of("--rounds", optarg, 4, 255));
         break;
@@ -256,13 +278,17 @@ std::vector<Stage> quick_stages() {
             "processes_message_ns", "processes_byte_ns"}}};
 }
 
+// More ranks than that take long to measure.
+constexpr int kLargestCrowd = 32;
+
 std::vector<Stage> stages(int cores) {
   const int few = 2;
   const int room = std::clamp(cores, 2, 8);
   std::vector<Crew> crews = {{few, Wire::kProcesses}};
   if (room > few) crews.push_back({room, Wire::kProcesses});
-  for (const int crowd : {4, 8}) {
-    if (crowd > cores) crews.push_back({crowd, Wire::kProcesses});
+  for (const int crowd : {4, 8, 2 * cores}) {
+    const bool is_new = crowd > crews.back().nranks && crowd <= kLargestCrowd;
+    if (crowd > cores && is_new) crews.push_back({crowd, Wire::kProcesses});
   }
   return {
       {Wire::kProcesses,

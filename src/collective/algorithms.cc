@@ -55,13 +55,34 @@ constexpr Algorithm kFlat[] = {
     {"direct", Collective::kRecv, direct_recv, one_chunk},
 };
 
+// How the two levels of a pair are put together.
+struct Composition {
+  Steps (*steps)(Place, Stages);
+  int (*chunks)(const Place&, const Stages&);
+  int (*scratch)(const Place&, const Stages&);
+};
+constexpr Composition kGathered = {hierarchical_all_gather, chunks_of_ranks, all_gather_scratch};
+constexpr Composition kScattered = {hierarchical_reduce_scatter, chunks_of_ranks,
+                                    reduce_scatter_scratch};
+constexpr Composition kExchanged = {hierarchical_all_to_all, chunks_of_ranks, all_to_all_scratch};
+constexpr Composition kSharded = {hierarchical_all_reduce, chunks_of_shards, all_reduce_scratch};
+constexpr Composition kWhole = {hierarchical_all_reduce_whole, chunks_of_whole,
+                                all_reduce_whole_scratch};
+constexpr Composition kBroadcastSharded = {hierarchical_broadcast, chunks_of_shards,
+                                           broadcast_scratch};
+constexpr Composition kBroadcastWhole = {hierarchical_broadcast_whole, chunks_of_whole,
+                                         broadcast_whole_scratch};
+
 // What one algorithm, or two that fit each other, do inside of boxes.
 struct Inside {
   std::string_view name;
-  StepsOf scatter;
-  StepsOf gather;
+  Composition composition;
+  StepsOf scatter = nullptr;
+  StepsOf gather = nullptr;
   ChunksOf scratch = no_scratch;
   bool sends_ahead = false;
+  ChunksOf chunks = one_chunk;
+  int lanes = 1;
 };
 
 // All flat algorithms of a collective.
@@ -73,73 +94,93 @@ constexpr auto kFlatOf = [] {
   return found;
 }();
 
-// What runs inside for a collective, and how both levels are put together. Of most, the collective
-// itself runs inside.
+// What runs inside for a collective: all algorithms of its own, before what goes across, or behind.
 template <Collective kCollective>
-constexpr auto kInsides = [] {
-  constexpr bool kGathers = kCollective == Collective::kAllGather;
+constexpr auto inside_of(const Composition& composition, StepsOf Inside::*stage) {
   std::array<Inside, kFlatOf<kCollective>.size()> all{};
-  std::ranges::transform(kFlatOf<kCollective>, all.begin(), [](const Algorithm& flat) {
-    return Inside{flat.name, kGathers ? nullptr : flat.steps, kGathers ? flat.steps : nullptr,
-                  flat.scratch, flat.sends_ahead};
+  std::ranges::transform(kFlatOf<kCollective>, all.begin(), [&](const Algorithm& flat) {
+    Inside inside{.name = flat.name, .composition = composition};
+    inside.*stage = flat.steps;
+    inside.scratch = flat.scratch;
+    inside.sends_ahead = flat.sends_ahead;
+    return inside;
   });
   return all;
-}();
-// A message begins at one rank of its box, whose links carry it once, however it is scattered.
+}
+template <Collective kCollective>
+constexpr auto kInsides = std::array<Inside, 0>{};
+template <>
+constexpr auto kInsides<Collective::kAllGather> =
+    inside_of<Collective::kAllGather>(kGathered, &Inside::gather);
+template <>
+constexpr auto kInsides<Collective::kReduceScatter> =
+    inside_of<Collective::kReduceScatter>(kScattered, &Inside::scatter);
+template <>
+constexpr auto kInsides<Collective::kAllToAll> =
+    inside_of<Collective::kAllToAll>(kExchanged, &Inside::scatter);
+// Messages that are cut into shards for the ranks of a box: they begin at one of these, whose links
+// carry them once, however they are scattered. Or whole ones, for which `direct` is known already.
 template <>
 constexpr auto kInsides<Collective::kBroadcast> = [] {
-  auto all = kInsides<Collective::kAllGather>;
-  for (Inside& inside : all) inside.scatter = direct_scatter;
+  constexpr auto kShards =
+      inside_of<Collective::kAllGather>(kBroadcastSharded, &Inside::gather);
+  constexpr auto kWholes = std::to_array<Inside>({
+      {"chain", kBroadcastWhole, nullptr, chain_broadcast},
+      {"tree", kBroadcastWhole, nullptr, tree_broadcast},
+      {"knomial4", kBroadcastWhole, nullptr, knomial4_broadcast},
+      {"double_tree", kBroadcastWhole, nullptr, double_tree_broadcast, no_scratch, false,
+       tree_chunks, 2},
+  });
+  std::array<Inside, kShards.size() + kWholes.size()> all{};
+  std::ranges::copy(kWholes, std::ranges::copy(kShards, all.begin()).out);
+  for (Inside& inside : all) {
+    if (inside.composition.steps == hierarchical_broadcast) inside.scatter = direct_scatter;
+  }
   return all;
 }();
 // Shards differ in length, and each sum has scratch of its own length.
 template <>
 constexpr auto kInsides<Collective::kAllReduce> = std::to_array<Inside>({
-    {"direct", direct_reduce_scatter, direct_all_gather},
-    {"ring", ring_reduce_scatter, ring_all_gather},
-    {"halving_doubling", recursive_halving_reduce_scatter, recursive_doubling_all_gather,
+    {"direct", kSharded, direct_reduce_scatter, direct_all_gather},
+    {"ring", kSharded, ring_reduce_scatter, ring_all_gather},
+    {"halving_doubling", kSharded, recursive_halving_reduce_scatter, recursive_doubling_all_gather,
      chunk_per_rank, true},
-    {"pat", pat_reduce_scatter_uneven, pat_all_gather, chunk_per_rank, true},
+    {"pat", kSharded, pat_reduce_scatter_uneven, pat_all_gather, chunk_per_rank, true},
+    {"one_shot", kWhole, one_shot_all_reduce},
+    {"recursive_doubling", kWhole, recursive_doubling_all_reduce, nullptr, one_chunk},
+    {"tree", kWhole, tree_reduce, tree_broadcast},
+    {"knomial4", kWhole, knomial4_reduce, knomial4_broadcast},
+    {"double_tree", kWhole, double_tree_reduce, double_tree_broadcast, no_scratch, false,
+     tree_chunks, 2},
 });
 
-struct Composition {
-  Steps (*steps)(Place, Stages);
-  int (*chunks)(const Place&, const Stages&);
-  int (*scratch)(const Place&, const Stages&);
-};
-constexpr Composition composition_of(Collective collective) {
-  switch (collective) {
-    case Collective::kAllReduce:
-      return {hierarchical_all_reduce, chunks_of_shards, all_reduce_scratch};
-    case Collective::kBroadcast:
-      return {hierarchical_broadcast, chunks_of_shards, broadcast_scratch};
-    case Collective::kAllGather:
-      return {hierarchical_all_gather, chunks_of_ranks, all_gather_scratch};
-    case Collective::kReduceScatter:
-      return {hierarchical_reduce_scatter, chunks_of_ranks, reduce_scatter_scratch};
-    case Collective::kAllToAll:
-      return {hierarchical_all_to_all, chunks_of_ranks, all_to_all_scratch};
-    default: std::abort();  // is no constant, so pairs of such a collective do not compile
-  }
-}
-
-// The pairs that cost chooses among.
+// The pairs that cost chooses among: with few of them, it does nearly as well as with all, for 2 to
+// 256 boxes of 2 to 16 ranks (docs/decisions/0013-choice-by-cost.md).
 constexpr std::pair<Collective, std::string_view> kChosenPairs[] = {
-    {Collective::kAllReduce, "hier_direct_ring"},
-    {Collective::kAllReduce, "hier_direct_tree"},
-    {Collective::kAllReduce, "hier_direct_double_tree"},
-    {Collective::kAllReduce, "hier_direct_halving_doubling"},
-    {Collective::kAllReduce, "hier_ring_ring"},
+    {Collective::kAllReduce, "hier_recursive_doubling_one_shot"},
+    {Collective::kAllReduce, "hier_knomial4_one_shot"},
+    {Collective::kAllReduce, "hier_knomial4_recursive_doubling"},
+    {Collective::kAllReduce, "hier_direct_recursive_doubling"},
+    {Collective::kAllReduce, "hier_direct_knomial4"},
     {Collective::kAllReduce, "hier_ring_tree"},
-    {Collective::kBroadcast, "hier_direct_chain"},
-    {Collective::kBroadcast, "hier_direct_tree"},
+    {Collective::kAllReduce, "hier_ring_halving_doubling"},
+    {Collective::kAllReduce, "hier_ring_direct"},
+    {Collective::kAllReduce, "hier_ring_ring"},
+    {Collective::kBroadcast, "hier_knomial4_direct"},
+    {Collective::kBroadcast, "hier_direct_direct"},
+    {Collective::kBroadcast, "hier_direct_knomial4"},
+    {Collective::kBroadcast, "hier_ring_knomial4"},
+    {Collective::kBroadcast, "hier_ring_double_tree"},
     {Collective::kBroadcast, "hier_ring_chain"},
-    {Collective::kAllGather, "hier_direct_ring"},
-    {Collective::kAllGather, "hier_direct_pat"},
+    {Collective::kAllGather, "hier_direct_direct"},
+    {Collective::kAllGather, "hier_direct_recursive_doubling"},
+    {Collective::kAllGather, "hier_ring_recursive_doubling"},
     {Collective::kAllGather, "hier_ring_ring"},
+    {Collective::kReduceScatter, "hier_direct_direct"},
+    {Collective::kReduceScatter, "hier_direct_recursive_halving"},
     {Collective::kReduceScatter, "hier_direct_ring"},
-    {Collective::kReduceScatter, "hier_direct_pat"},
     {Collective::kReduceScatter, "hier_ring_ring"},
+    {Collective::kAllToAll, "hier_direct_direct"},
     {Collective::kAllToAll, "hier_direct_pairwise"},
     {Collective::kAllToAll, "hier_direct_bruck"},
 };
@@ -148,10 +189,11 @@ template <Collective kCollective, std::size_t kInsideIndex, std::size_t kAcrossI
 struct Pair {
   static constexpr Inside kInside = kInsides<kCollective>[kInsideIndex];
   static constexpr Algorithm kAcross = kFlatOf<kCollective>[kAcrossIndex];
-  static constexpr Composition kComposition = composition_of(kCollective);
+  static constexpr Composition kComposition = kInside.composition;
   static constexpr Stages kStages{.scatter = kInside.scatter,
                                   .across = kAcross.steps,
                                   .gather = kInside.gather,
+                                  .chunks_inside = kInside.chunks,
                                   .chunks_across = kAcross.chunks,
                                   .scratch_inside = kInside.scratch,
                                   .scratch_across = kAcross.scratch};
@@ -177,7 +219,7 @@ struct Pair {
             .steps = steps,
             .chunks = chunks,
             .scratch = scratch,
-            .lanes = kAcross.lanes,
+            .lanes = std::max(kInside.lanes, kAcross.lanes),
             .sends_ahead = kInside.sends_ahead || kAcross.sends_ahead,
             .runs_on = in_boxes,
             .chosen_by_cost = std::ranges::find(kChosenPairs, std::pair(kCollective, name)) !=

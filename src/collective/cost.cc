@@ -159,9 +159,9 @@ CostParameters default_parameters() {
       .reduced_byte_ns = 1.2e-4,
       .memory_byte_ns = 0.03,
       .shared_cache_bytes = 15 << 20,
-      .wires = {{{.hop_ns = 8300, .message_ns = 140, .byte_ns = 0.0356},
+      .wires = {{{.hop_ns = 40, .message_ns = 25, .byte_ns = 0.03},
                  {.hop_ns = 30, .message_ns = 85, .byte_ns = 0.0387},
-                 {.hop_ns = 15000, .message_ns = 1770, .byte_ns = 0.3}}},
+                 {.hop_ns = 7500, .message_ns = 900, .byte_ns = 0.25}}},
   };
 }
 

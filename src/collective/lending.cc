@@ -7,9 +7,6 @@
 namespace catenary {
 namespace {
 
-// Beyond, working out what is safe in place would cost more than it gives.
-constexpr int kMostRanksInPlace = 64;
-
 // The chunk of output that lies where a chunk of input does, when a collective works in place.
 Chunk over(Collective collective, const Place& at, const Chunk& given) {
   switch (collective) {

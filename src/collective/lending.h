@@ -20,6 +20,10 @@
 
 namespace catenary {
 
+// Among more, nothing is lent in place that is written over: working out whether that is safe would
+// cost more than it gives.
+inline constexpr int kMostRanksInPlace = 64;
+
 struct Lending {
   Chunk chunk = {};       // what may be lent in place of the message; none: it must be copied
   bool in_place = false;  // also where input and output share memory

@@ -24,7 +24,7 @@ struct Selection {
   const Algorithm* algorithm = nullptr;
   int lanes = 1;
   Cut cut = {};
-  double time_ns = 0;  // expected, at the size that was asked for first
+  double time_ns = 0;  // expected, at the power of two that stands for the size
 };
 
 class Selector {

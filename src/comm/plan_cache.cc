@@ -9,10 +9,10 @@
 namespace catenary {
 namespace {
 
-std::string describe(const Selection& selection) {
+std::string describe(const Selection& selection, double ns) {
   return format("Algo %s proto SIMPLE channel{Lo..Hi}={0..%d} time %.2f us, slices of %zu Bytes",
-                std::string(selection.algorithm->name).c_str(), selection.lanes - 1,
-                selection.time_ns / 1000, selection.cut.slice_bytes);
+                std::string(selection.algorithm->name).c_str(), selection.lanes - 1, ns / 1000,
+                selection.cut.slice_bytes);
 }
 
 }  // namespace
@@ -84,7 +84,7 @@ const Cut& PlanCache::first_message_cut(std::size_t bytes) {
 }
 
 // Once for each size class that is met.
-void PlanCache::tell(const Wanted& wanted, const Selection& selected) const {
+void PlanCache::tell(const Wanted& wanted, const Selection& selected) {
   if (!log_enabled(LogLevel::kInfo, Subsystem::kTuning)) return;
   if (wanted.kind == Collective::kAllToAllV) {
     log_info(Subsystem::kTuning, -1,
@@ -96,10 +96,11 @@ void PlanCache::tell(const Wanted& wanted, const Selection& selected) const {
   const std::size_t bytes = bytes_of(wanted);
   const std::string what =
       format("%s: %zu Bytes -> ", std::string(name_of(wanted.kind)).c_str(), bytes);
-  log_info(Subsystem::kTuning, -1, what + describe(selected));
+  const double ns = selector_.estimate_ns(wanted.kind, bytes);
+  log_info(Subsystem::kTuning, -1, what + describe(selected, ns));
   if (!log_enabled(LogLevel::kTrace, Subsystem::kTuning)) return;
   for (const Selection& candidate : selector_.candidates(wanted.kind, bytes)) {
-    log_trace(Subsystem::kTuning, -1, what + "candidate " + describe(candidate));
+    log_trace(Subsystem::kTuning, -1, what + "candidate " + describe(candidate, candidate.time_ns));
   }
 }
 

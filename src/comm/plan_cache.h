@@ -72,7 +72,7 @@ class PlanCache {
   }
   int counted_window(const Algorithm& algorithm, const Cut& cut, const Wanted& wanted) const;
   const Cut& first_message_cut(std::size_t bytes);
-  void tell(const Wanted& wanted, const Selection& selected) const;
+  void tell(const Wanted& wanted, const Selection& selected);
 
   const int rank_;
   const int nranks_;

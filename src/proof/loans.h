@@ -3,8 +3,11 @@
 // progress, and whoever writes over what it has lent must know that the borrower is past the step
 // that reads it. So it holds for every order of execution, not only for one.
 //
-// The schedules must be proved otherwise: pairing is taken for granted. Keeps its memory from one
-// case to the next. One thread at a time; nothing waits or fails.
+// The schedules must be proved otherwise: pairing is taken for granted. Every message is taken to
+// be sent, while those of empty chunks are not: where one is lent none is empty, since chunks
+// differ by one cut at most, and an exchange of uneven parts in place is as long both ways.
+//
+// Keeps its memory from one case to the next. One thread at a time; nothing waits or fails.
 #pragma once
 
 #include <cstdint>

@@ -13,6 +13,8 @@
 namespace catenary::proof {
 namespace {
 
+static_assert(kMostRanksInPlace <= kEveryRanks, "what is lent in place is proved for all of them");
+
 // Around powers of two, round numbers, primes.
 constexpr int kSampledRanks[] = {65, 96, 100, 127, 128, 257, 512, 1000, 4096};
 // From here on one root, box and cut more would cost seconds.
@@ -244,8 +246,8 @@ class Survey {
     return takes_all ? all : some_of(all, which);
   }
 
-  // An element a chunk with the shortest links, where steps depend on links also with the longest,
-  // and one of the others in turn.
+  // An element a chunk with the shortest links, and of the first root also with the longest, where
+  // steps depend on links, and with one of the others in turn.
   std::vector<Cut> some_of(const std::vector<Cut>& all, const ProofCase& which) {
     const int chunks = algorithm_.chunks(place_of(which, 0));
     const std::size_t parts = elements_a_round(which.collective, chunks, which.lanes);
@@ -253,7 +255,8 @@ class Survey {
     std::vector<Cut> others;
     for (const Cut& cut : all) {
       const bool is_short = cut.slots == kFewestSlots;
-      const bool is_long = cut.slots == kUsualSlots && algorithm_.sends_ahead;
+      const bool is_long =
+          cut.slots == kUsualSlots && algorithm_.sends_ahead && which.root == 0;
       (cut.count == parts && (is_short || is_long) ? some : others).push_back(cut);
     }
     if (which.root == 0) some.push_back(others[turn_ % others.size()]);

@@ -40,11 +40,21 @@ std::vector<std::string_view> flat_names(Collective collective) {
   return names;
 }
 
+// Each once.
+std::vector<std::string_view> joined(std::vector<std::string_view> names,
+                                     const std::vector<std::string_view>& more) {
+  for (const std::string_view name : more) {
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
 TEST(Algorithms, go_inside_of_boxes_with_any_across_them) {
-  const std::vector<std::string_view> shards = {"direct", "ring", "halving_doubling", "pat"};
+  // What gathers inside of an all-reduce may be PAT as well; of a broadcast, whatever gathers.
   const std::pair<Collective, std::vector<std::string_view>> all[] = {
-      {Collective::kAllReduce, shards},
-      {Collective::kBroadcast, flat_names(Collective::kAllGather)},
+      {Collective::kAllReduce, joined(flat_names(Collective::kAllReduce), {"pat"})},
+      {Collective::kBroadcast, joined(flat_names(Collective::kAllGather),
+                                      flat_names(Collective::kBroadcast))},
       {Collective::kAllGather, flat_names(Collective::kAllGather)},
       {Collective::kReduceScatter, flat_names(Collective::kReduceScatter)},
       {Collective::kAllToAll, flat_names(Collective::kAllToAll)}};

@@ -201,12 +201,14 @@ class EveryStep : public testing::TestWithParam<Algorithm> {
     int same = 0;
   };
 
-  // Both must be noticed in one of them: messages of several slices in several passes of unequal
-  // length, and messages of one slice.
+  // Must be noticed in each of them: messages of several slices in several passes of unequal
+  // length, messages of one slice, and, where steps depend on it, several of these under way.
   static std::vector<Cut> cuts(int chunks) {
     const int parts_a_lane = holds_part_per_rank(GetParam().collective) ? 1 : chunks;
     const auto parts = static_cast<std::size_t>(parts_a_lane * GetParam().lanes);
-    return {{2, parts}, {3, 4 * parts - (parts + 1) / 2}};
+    std::vector<Cut> all = {{2, parts}, {3, 4 * parts - (parts + 1) / 2}};
+    if (GetParam().sends_ahead) all.insert(all.end(), {{5, parts}, {16, parts}});
+    return all;
   }
 
   void expect_all_noticed(ProofCase which) {

@@ -45,6 +45,7 @@ TEST(Survey, proves_pairs_that_need_scratch_inside) {
       {Collective::kReduceScatter, "hier_recursive_halving_ring"},
       {Collective::kAllReduce, "hier_pat_double_tree"},
       {Collective::kAllReduce, "hier_halving_doubling_recursive_doubling"},
+      {Collective::kAllReduce, "hier_recursive_doubling_halving_doubling"},
       {Collective::kAllToAll, "hier_bruck_bruck"}};
   for (const auto& [collective, name] : pairs) {
     // With boxes of 4 and more.
@@ -115,7 +116,7 @@ TEST(Survey, proves_named_pairs_with_data_for_every_root) {
 TEST(Survey, proves_named_pairs_in_every_lane) {
   for (const int root : {0, 5}) {
     const std::string fault = fault_of(
-        Collective::kBroadcast, "hier_ring_double_tree", 9, [root](const Place& at, Step& step) {
+        Collective::kBroadcast, "hier_bruck_double_tree", 9, [root](const Place& at, Step& step) {
           return at.lane == 1 && at.root == root && at.box == 3 && lies_elsewhere(step);
         });
     EXPECT_EQ(fault.find(format("9 ranks, root %d, box 3, lane 1", root)), 0u) << fault;

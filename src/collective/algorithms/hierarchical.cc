@@ -73,6 +73,17 @@ struct Embedding {
   }
 };
 
+// What both levels cut a whole message into: chunk c of the level inside is chunks
+// [c * parts, (c + 1) * parts), one for each part that goes across.
+struct WholeCut {
+  int chunks;  // inside
+  int parts;   // of each
+  int count() const { return chunks * parts; }
+};
+WholeCut whole_cut(const Place& at, const Stages& stages) {
+  return {stages.chunks_inside(inside(at)), stages.chunks_across(across(at))};
+}
+
 // How the ranks of a box give each other the part of that number of their finished shards.
 Embedding gathered_shards(const Place& at, int part, int parts) {
   const int own = at.rank % at.box * parts;
@@ -143,6 +154,17 @@ class Embedded {
   Source steps_;
 };
 
+// One rank of a box has the whole message, and broadcasts it to the others.
+Steps given_inside(Place at, StepsOf broadcast, WholeCut cut) {
+  const Repeated give(broadcast(inside(at)));
+  for (int part = 0; part < cut.parts; ++part) {
+    const Embedding message{
+        ranks_inside(at),
+        {{output(part), cut.parts}, {output(part), cut.parts}, {scratch(part), cut.parts}}};
+    for (const Step& step : Embedded(message, give.once())) co_yield step;
+  }
+}
+
 }  // namespace
 
 int chunks_of_ranks(const Place& at, const Stages& /*stages*/) { return at.ranks; }
@@ -164,6 +186,23 @@ int broadcast_scratch(const Place& at, const Stages& stages) {
 
 int all_reduce_scratch(const Place& at, const Stages& stages) {
   return in_boxes(at) ? chunks_of_shards(at, stages) + broadcast_scratch(at, stages) : 0;
+}
+
+int chunks_of_whole(const Place& at, const Stages& stages) {
+  return in_boxes(at) ? whole_cut(at, stages).count() : 1;
+}
+
+// Each level's lies at the number of the part, or the chunk, that it works on.
+int broadcast_whole_scratch(const Place& at, const Stages& stages) {
+  if (!in_boxes(at)) return 0;
+  const WholeCut cut = whole_cut(at, stages);
+  const int of_chunk = stages.scratch_across(across(at));
+  return std::max(cut.parts * stages.scratch_inside(inside(at)),
+                  of_chunk > 0 ? (cut.chunks - 1) * cut.parts + of_chunk : 0);
+}
+
+int all_reduce_whole_scratch(const Place& at, const Stages& stages) {
+  return in_boxes(at) ? chunks_of_whole(at, stages) + broadcast_whole_scratch(at, stages) : 0;
 }
 
 int all_gather_scratch(const Place& at, const Stages& stages) {
@@ -222,6 +261,44 @@ Steps hierarchical_broadcast(Place at, Stages stages) {
     const Embedding shards = gathered_shards(at, part, parts);
     for (const Step& step : Embedded(shards, gather.once())) co_yield step;
   }
+}
+
+// A level's schedule runs once for each part that only the other level cuts.
+Steps hierarchical_all_reduce_whole(Place at, Stages stages) {
+  const WholeCut cut = whole_cut(at, stages);
+  const bool one_for_all = stages.gather != nullptr;
+  const Repeated sum(stages.scatter(inside(at)));
+  for (int part = 0; part < cut.parts; ++part) {
+    const Embedding sums_of_box{ranks_inside(at),
+                                {{input(part), cut.parts},
+                                 {scratch(part), cut.parts},
+                                 {scratch(cut.count() + part), cut.parts}}};
+    for (const Step& step : Embedded(sums_of_box, sum.once())) co_yield step;
+  }
+  if (!one_for_all || at.rank % at.box == at.root % at.box) {
+    const Repeated sum_of_boxes(stages.across(across(at)));
+    for (int first = 0; first < cut.count(); first += cut.parts) {
+      const Embedding sums_of_all{
+          ranks_across(at),
+          {{scratch(first), 1}, {output(first), 1}, {scratch(cut.count() + first), 1}}};
+      for (const Step& step : Embedded(sums_of_all, sum_of_boxes.once())) co_yield step;
+    }
+  }
+  if (!one_for_all) co_return;
+  for (const Step& step : given_inside(at, stages.gather, cut)) co_yield step;
+}
+
+Steps hierarchical_broadcast_whole(Place at, Stages stages) {
+  const WholeCut cut = whole_cut(at, stages);
+  if (at.rank % at.box == at.root % at.box) {
+    const Repeated to_boxes(stages.across(across(at)));
+    for (int first = 0; first < cut.count(); first += cut.parts) {
+      const Embedding chunk{ranks_across(at),
+                            {{input(first), 1}, {output(first), 1}, {scratch(first), 1}}};
+      for (const Step& step : Embedded(chunk, to_boxes.once())) co_yield step;
+    }
+  }
+  for (const Step& step : given_inside(at, stages.gather, cut)) co_yield step;
 }
 
 // First what the ranks of one place give, then, of each box, what its ranks give.
