@@ -170,7 +170,6 @@ constexpr std::pair<Collective, std::string_view> kChosenPairs[] = {
     {Collective::kBroadcast, "hier_direct_direct"},
     {Collective::kBroadcast, "hier_direct_knomial4"},
     {Collective::kBroadcast, "hier_ring_knomial4"},
-    {Collective::kBroadcast, "hier_ring_double_tree"},
     {Collective::kBroadcast, "hier_ring_chain"},
     {Collective::kAllGather, "hier_direct_direct"},
     {Collective::kAllGather, "hier_direct_recursive_doubling"},
