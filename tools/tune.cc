@@ -47,7 +47,7 @@ constexpr char kHelp[] =
     "  --ranks LIST      of the report: numbers of ranks (2,4,8)\n"
     "  --wire KIND       of the report: ranks are processes, threads, or processes over the\n"
     "                    network of this machine (processes, threads or network)\n"
-    "  --memory KIND     of the report: buffers are each rank's own (private), or of ncclMemAlloc,\n"
+    "  --memory KIND     of the report: buffers are the ranks' own (private) or of ncclMemAlloc,\n"
     "                    where peers can read them (mapped)\n"
     "  --collectives LIST\n"
     "                    of the report: these only, such as AllReduce,Broadcast\n"
