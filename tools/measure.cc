@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <deque>
@@ -24,17 +23,14 @@
 #include "src/device/device.h"
 #include "src/device/memory.h"
 #include "src/topology/machine.h"
+#include "tools/rounds.h"
 #include "transports/built_in.h"
 
 namespace catenary {
 namespace {
 
 constexpr int kMostNames = 64;
-// Communicators for each variant, which take turns: how fast one is depends on where its memory
-// happens to lie, and that is not what is asked.
-constexpr std::size_t kReplicas = 2;
-// Variants that take this much longer than the best are out of the running, after some rounds.
-constexpr double kFar = 1.25;
+// Rounds after which variants are taken out of the running.
 constexpr int kRoundsBeforeOut = 4;
 constexpr double kMostIterations = 4000;
 constexpr double kWarmUpBursts = 30;
@@ -53,48 +49,6 @@ struct Board {
   char failure[512] = "";
   Timing times[1];  // more follow: kMostNames for each point
 };
-
-// Of the sorted; 0.5 is the median.
-double quantile(std::vector<double> values, double part) {
-  const auto at = static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size() - 1) + 0.5);
-  std::nth_element(values.begin(), values.begin() + at, values.end());
-  return values[static_cast<std::size_t>(at)];
-}
-
-// What is known of a variant. The n-th samples of all that are still in the running were taken one
-// after the other, so that what disturbs them disturbs them alike.
-struct Runner {
-  int iterations = 1;
-  int lead_in = 0;
-  bool is_out = false;
-  std::vector<double> ns;
-
-  // The mean of what its communicators take, by turns; of each so much of the times count.
-  double typical(double part) const {
-    double sum = 0;
-    for (std::size_t replica = 0; replica < kReplicas; ++replica) {
-      std::vector<double> own;
-      for (std::size_t i = replica; i < ns.size(); i += kReplicas) own.push_back(ns[i]);
-      sum += quantile(own, part);
-    }
-    return sum / kReplicas;
-  }
-  double median() const { return typical(0.5); }
-};
-
-// Whether it is clear if one takes at most `close` times as long as another: the median of their
-// ratios is known within an interval, by counting.
-bool is_clear(const Runner& one, const Runner& other, double close) {
-  const std::size_t rounds = std::min(one.ns.size(), other.ns.size());
-  std::vector<double> ratios(rounds);
-  for (std::size_t i = 0; i < rounds; ++i) ratios[i] = one.ns[i] / other.ns[i];
-  std::sort(ratios.begin(), ratios.end());
-  const double middle = static_cast<double>(rounds - 1) / 2;
-  const double sideways = std::sqrt(static_cast<double>(rounds));
-  if (middle < sideways) return false;
-  return ratios[static_cast<std::size_t>(middle - sideways)] > close ||
-         ratios[static_cast<std::size_t>(middle + sideways + 0.5)] <= close;
-}
 
 // Waits for all ranks; gives up when one of them has failed.
 void meet(Board& board, int nranks) {
@@ -292,6 +246,7 @@ class Member {
     }
     const auto iterations = static_cast<int>(wanted);
     Runner runner;
+    runner.is_algorithm = !name.empty();
     runner.iterations = iterations >= turns ? (iterations + turns - 1) / turns * turns : iterations;
     runner.lead_in = iterations > 4 ? 2 : 0;
     return runner;
@@ -317,22 +272,6 @@ class Member {
     return spent;
   }
 
-  // Whether it is clear how good the judged one is. Takes out of the running what is far behind.
-  static bool sift(std::size_t judged, const Point& point, const Effort& effort,
-                   std::vector<Runner>& runners) {
-    // The library's own choice is one of the others once more.
-    const auto is_algorithm = [&](std::size_t i) { return !point.variants[i].empty(); };
-    std::size_t best = judged;
-    for (std::size_t i = 0; i < runners.size(); ++i) {
-      if (is_algorithm(i) && runners[i].median() < runners[best].median()) best = i;
-    }
-    const double far = kFar * runners[best].median();
-    for (std::size_t i = 0; i < runners.size(); ++i) {
-      if (is_algorithm(i) && i != judged && runners[i].median() > far) runners[i].is_out = true;
-    }
-    return best == judged || is_clear(runners[judged], runners[best], effort.close);
-  }
-
   void run_point(const Point& point, const Effort& effort, Timing* times) {
     OperationRequest operation = request(point);
     std::vector<Runner> runners;
@@ -344,7 +283,7 @@ class Member {
     for (int round = 1; round <= most; ++round) {
       spent += run_round(point, round, operation, runners);
       if (!point.judged || round < kRoundsBeforeOut) continue;
-      const bool is_clear = sift(*point.judged, point, effort, runners);
+      const bool is_clear = sift(runners, *point.judged, effort.close);
       if ((is_clear && round >= effort.least_rounds) || spent > effort.point_ns) break;
     }
     if (rank_ != 0) return;
