@@ -51,10 +51,17 @@ class SpaceTime {
     }
     axis();
     const double bottom = legend();
-    return svg_.finish(layout_.width(), bottom + Layout::kMargin, title(), facts(), kStyle);
+    return svg_.finish(width(), bottom + Layout::kMargin, title(), facts(), kStyle);
   }
 
  private:
+  // Short schedules of long names are narrower than their titles.
+  double width() const {
+    constexpr double kLetter = 11.6;  // of a title, on average
+    return std::max(layout_.width(),
+                    2 * Layout::kMargin + kLetter * static_cast<double>(title().size()));
+  }
+
   std::string title() const {
     std::string text = format("%s, %d rank%s", name_of(scene_).c_str(), scene_.ranks,
                               scene_.ranks == 1 ? "" : "s");
