@@ -122,8 +122,8 @@ constexpr auto kInsides<Collective::kAllToAll> =
 // carry them once, however they are scattered. Or whole ones, for which `direct` is known already.
 template <>
 constexpr auto kInsides<Collective::kBroadcast> = [] {
-  constexpr auto kShards =
-      inside_of<Collective::kAllGather>(kBroadcastSharded, &Inside::gather);
+  auto shards = inside_of<Collective::kAllGather>(kBroadcastSharded, &Inside::gather);
+  for (Inside& inside : shards) inside.scatter = direct_scatter;
   constexpr auto kWholes = std::to_array<Inside>({
       {"chain", kBroadcastWhole, nullptr, chain_broadcast},
       {"tree", kBroadcastWhole, nullptr, tree_broadcast},
@@ -131,11 +131,8 @@ constexpr auto kInsides<Collective::kBroadcast> = [] {
       {"double_tree", kBroadcastWhole, nullptr, double_tree_broadcast, no_scratch, false,
        tree_chunks, 2},
   });
-  std::array<Inside, kShards.size() + kWholes.size()> all{};
-  std::ranges::copy(kWholes, std::ranges::copy(kShards, all.begin()).out);
-  for (Inside& inside : all) {
-    if (inside.composition.steps == hierarchical_broadcast) inside.scatter = direct_scatter;
-  }
+  std::array<Inside, shards.size() + kWholes.size()> all{};
+  std::ranges::copy(kWholes, std::ranges::copy(shards, all.begin()).out);
   return all;
 }();
 // Shards differ in length, and each sum has scratch of its own length.
