@@ -8,6 +8,7 @@
 #include <ctime>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "src/base/clock.h"
 #include "src/base/error.h"
@@ -112,8 +113,9 @@ bool read_wish(int argc, char** argv, Wish& wish) {
 }
 
 bool is_wished(const Wish& wish, const Algorithm& algorithm) {
-  return wish.all || (wish.collective == algorithm.collective &&
-                      (wish.algorithm.empty() || wish.algorithm == algorithm.name));
+  if (wish.all) return true;
+  return find_algorithm(*wish.collective, algorithm.name) == &algorithm &&
+         (wish.algorithm.empty() || wish.algorithm == algorithm.name);
 }
 
 std::string title_of(const Algorithm& algorithm) {
@@ -171,17 +173,28 @@ void print_row(const Algorithm& algorithm, const Proof& proof, double seconds) {
   std::fflush(stdout);
 }
 
-// Throws if the collective has no such algorithm, or has no algorithms of its own.
+// Collectives that run another's algorithms are proved with them.
+void print_forms(const Wish& wish, const std::vector<const Algorithm*>& proved) {
+  for (int i = 0; i < kCollectiveCount; ++i) {
+    const auto form = static_cast<Collective>(i);
+    if (twin_of(form) == form || (!wish.all && wish.collective != form)) continue;
+    for (const Algorithm* algorithm : proved) {
+      if (find_algorithm(form, algorithm->name) != algorithm) continue;
+      std::printf("%-14s %-42s proved with %s: %s\n", std::string(name_of(form)).c_str(),
+                  std::string(algorithm->name).c_str(),
+                  std::string(name_of(algorithm->collective)).c_str(),
+                  is_uneven(form) ? "no part travels or rests under another's length"
+                                  : "all hear of all, by messages that are sent even if empty");
+    }
+  }
+}
+
+// Throws if the collective has no such algorithm.
 void check_names(const Wish& wish) {
   if (std::ranges::any_of(algorithms(), [&](const Algorithm& a) { return is_wished(wish, a); })) {
     return;
   }
   const std::string collective(name_of(*wish.collective));
-  if (wish.algorithm.empty()) {
-    throw_error(ErrorCode::kInvalidArgument,
-                "%s has no algorithms of its own: it is a form of another; see catenary list",
-                collective.c_str());
-  }
   throw_error(ErrorCode::kInvalidArgument, "there is no algorithm \"%s\" of %s; see catenary list",
               wish.algorithm.c_str(), collective.c_str());
 }
@@ -193,7 +206,7 @@ int verify(const Wish& wish) {
   Checker checker;
   Progress progress(wish.verbose);
   const std::int64_t start = now_ns();
-  int proved = 0;
+  std::vector<const Algorithm*> proved;
   int wrong = 0;
   int without = 0;
   std::uint64_t cases = 0;
@@ -205,18 +218,23 @@ int verify(const Wish& wish) {
     const Proof proof = prove(checker, algorithm, wish.scope, show);
     progress.end();
     print_row(algorithm, proof, seconds_since(begin));
-    ++(!proof.fault.empty() ? wrong : proof.cases == 0 ? without : proved);
     cases += proof.cases;
+    if (proof.fault.empty() && proof.cases > 0) {
+      proved.push_back(&algorithm);
+    } else {
+      ++(proof.fault.empty() ? without : wrong);
+    }
   }
-  std::printf("\n%d algorithms proved in %llu cases, %d wrong, %.1f s (processor %.1f s)\n", proved,
-              static_cast<unsigned long long>(cases), wrong, seconds_since(start),
+  print_forms(wish, proved);
+  std::printf("\n%zu algorithms proved in %llu cases, %d wrong, %.1f s (processor %.1f s)\n",
+              proved.size(), static_cast<unsigned long long>(cases), wrong, seconds_since(start),
               static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
   if (without > 0) {
     std::printf(
         "%d have no case among those asked for: they run on other ranks, roots or boxes only\n",
         without);
   }
-  if (proved + wrong == 0) {
+  if (proved.empty() && wrong == 0) {
     throw_error(ErrorCode::kInvalidArgument, "nothing was proved: there is no such case");
   }
   return wrong == 0 ? 0 : 1;

@@ -134,8 +134,9 @@ std::span<const Algorithm> algorithms();
 // Whether no chunk ever travels or rests under the length of another, so that parts may be uneven;
 // proved. Its twin's algorithms of which that is so are those of an uneven collective.
 bool keeps_parts(const Algorithm& algorithm);
-// Whether each message is the first one on its link, and so is sent even without elements. An
-// all-reduce of which that is so is a barrier.
+// Whether each message is the first one on its link, and so is sent even without elements; proved.
+// An all-reduce of which that is so is a barrier: what would be every rank's part of the sum is
+// every rank's word that it is there.
 bool opens_links_only(const Algorithm& algorithm);
 
 // The one of that name for a collective, or null.

@@ -138,6 +138,7 @@ bool Checker::take_step(int rank, State& state, const Step& step) {
     task.out = &links_.at(rank, step.send_to);
     opens_out = !task.out->opened_by_sender;
     task.out->opened_by_sender = true;
+    if (!may_send(rank, state, opens_out)) return false;
     const bool is_plain = task.in == nullptr && !step.dst && step.src.buffer == Buffer::kInput;
     if (step.send_to == rank && is_plain) state.own_message = step.src;
   }
@@ -176,9 +177,15 @@ bool Checker::take_fold(int rank, State& state, const Step& first) {
     task.out = &links_.at(rank, task.send_to);
     opens_out = !task.out->opened_by_sender;
     task.out->opened_by_sender = true;
+    if (!may_send(rank, state, opens_out)) return false;
   }
   size_task(state, is_empty && !state.fold.empty(), opens_out);
   return true;
+}
+
+bool Checker::may_send(int rank, const State& state, bool opens) {
+  if (opens || !which_.opens_links_only || state.pass > 0) return true;
+  return fail(rank, state, "sends a message that is not the first on its link");
 }
 
 // The part is a rank's own affair where all parts are equally long.

@@ -110,6 +110,7 @@ class Checker {
   void begin_pass(int rank, State& state);
   bool label_task(int rank, State& state, const Chunk& extent);
   void size_task(State& state, bool opens_in, bool opens_out);
+  bool may_send(int rank, const State& state, bool opens);
   bool has_room(const Task& task);
   void send(const State& state, const Fingerprint& value);
   const Range& part_of(const State& state, int chunk) const {

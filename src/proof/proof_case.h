@@ -23,10 +23,11 @@ struct ProofCase {
   int box = 1;
   int lane = 0;
   int lanes = 1;
-  bool keeps_parts = false;      // what is one message or step must be one part: see keeps_parts()
-  std::size_t count = 1;         // as the collective means it; an element fills a slot
-  std::uint32_t slots = 2;       // of a link, as chunks are cut for
-  std::uint32_t link_slots = 0;  // of a link really; 0: as many
+  bool keeps_parts = false;       // what is one message or step must be one part: see keeps_parts()
+  bool opens_links_only = false;  // links carry one message each: see opens_links_only()
+  std::size_t count = 1;          // as the collective means it; an element fills a slot
+  std::uint32_t slots = 2;        // of a link, as chunks are cut for
+  std::uint32_t link_slots = 0;   // of a link really; 0: as many
 };
 
 // Whether it runs on such ranks.

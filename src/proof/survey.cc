@@ -143,7 +143,8 @@ class Survey {
                                 .ranks = ranks,
                                 .root = root,
                                 .receiver = receiver,
-                                .keeps_parts = keeps_parts(algorithm_)};
+                                .keeps_parts = keeps_parts(algorithm_),
+                                .opens_links_only = opens_links_only(algorithm_)};
           if (!prove_boxes(which, boxes_for(algorithm_, ranks, box_matters, scope_))) return proof_;
         }
       }

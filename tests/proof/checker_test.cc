@@ -62,6 +62,17 @@ TEST(Checker, parts_that_travel_under_anothers_length_are_caught_where_that_matt
   expect_fault(which, schedules, "src and dst may differ in length");
 }
 
+// A ring's second message on a link would not be sent if there were no elements, and nobody would
+// wait for it.
+TEST(Checker, all_that_a_barrier_sends_is_first_on_its_link) {
+  ProofCase which{.ranks = 3, .count = 3};
+  Schedules schedules;
+  for (int rank = 0; rank < 3; ++rank) schedules.push_back(part_of("ring", rank, 3));
+  EXPECT_EQ(fault_of(which, schedules), "");
+  which.opens_links_only = true;
+  expect_fault(which, schedules, "sends a message that is not the first on its link");
+}
+
 TEST(Checker, a_reduction_completed_on_its_way_is_unfinished) {
   // Rank 0 completes the sum but only passes it on, so nobody would divide an average.
   const ProofCase which{.collective = Collective::kReduce, .ranks = 2, .root = 1};

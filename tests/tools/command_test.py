@@ -88,10 +88,23 @@ class VerifyTest(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stdout)
         self.assertIn("nothing was proved", done.stderr)
 
+    def test_what_runs_anothers_algorithms_is_proved_with_them(self):
+        for form, twin, names in [("AllGatherv", "AllGather", ["ring", "direct"]),
+                                  ("AlltoAllv", "AlltoAll", ["pairwise", "direct"]),
+                                  ("Barrier", "AllReduce", ["one_shot", "recursive_doubling"])]:
+            done = verify(form, "--ranks", "5")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            rows = [line.split() for line in done.stdout.splitlines()]
+            self.assertEqual([row[1] for row in rows if row[:1] == [twin]], names)
+            forms = [row for row in rows if row[:1] == [form]]
+            self.assertEqual([row[1] for row in forms], names)
+            for row in forms:
+                self.assertEqual(row[2:5], ["proved", "with", twin + ":"])
+
     def test_what_is_not_known_is_named(self):
         self.expect_refused('there is no collective "Foo"', "Foo")
         self.expect_refused('there is no algorithm "oak" of AllReduce', "AllReduce", "oak")
-        self.expect_refused("AllGatherv has no algorithms of its own", "AllGatherv")
+        self.expect_refused('there is no algorithm "pat" of AllGatherv', "AllGatherv", "pat")
         self.expect_refused("--root 7 is none of 4 ranks", "bcast", "--ranks", "4", "--root", "7")
 
     def test_usage_comes_with_a_reason(self):
