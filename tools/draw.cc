@@ -23,7 +23,8 @@ constexpr char kUsage[] =
     "  --box B      so many consecutive ranks share a machine\n"
     "  --lanes L    so many parallel copies of the schedule, a panel each, instead of what it is "
     "for\n"
-    "  --window W   so many messages a link holds, 1 if not given: some schedules send ahead\n"
+    "  --window W   so many messages a link holds: some schedules send ahead; 1 if not given,\n"
+    "               and as many as there are ranks where several steps are one card\n"
     "  --out FILE   instead of standard output\n";
 
 }  // namespace

@@ -12,9 +12,9 @@ namespace {
 constexpr int kMostDirectRanks = 64;
 // Times that differ by less are alike, for messages above so many bytes. Where ranks share cores,
 // mapped buffers gain most by messages that are lent, and private ones lose little by it; not where
-// one rank would do all the work.
+// one rank sends all there is, and each message would wait for it.
 constexpr double kTie = 1.05;
-constexpr double kCrowdedTie = 1.2;
+constexpr double kCrowdedTie = 1.4;
 constexpr std::size_t kLeastTie = 131072;
 // Times that differ by less are the same, to the model, for messages of so many bytes at most:
 // beyond, what is preferred then is no faster in mapped buffers, and slower in private ones.
@@ -115,10 +115,11 @@ std::vector<Selection> Selector::candidates(Collective collective, std::size_t b
   if (found.empty()) return found;
   std::stable_sort(found.begin(), found.end(),
                    [](const Selection& a, const Selection& b) { return a.time_ns < b.time_ns; });
-  const bool crowded = machine_.local_ranks > machine_.cores && !has_root(collective);
+  const bool crowded = machine_.local_ranks > machine_.cores;
+  const bool one_sends_all = has_root(collective) && !reduces(collective);
   // Of two ranks all that `ring` sends can be lent as well.
   const bool may_tie = bytes > kLeastTie && nranks_ > 2;
-  if (may_tie) prefer(found, "direct", crowded ? kCrowdedTie : kTie);
+  if (may_tie) prefer(found, "direct", crowded && !one_sends_all ? kCrowdedTie : kTie);
   const bool may_draw = bytes >= kLeastTie && bytes <= kMostDraw;
   if (may_draw && machine_.box == nranks_) prefer(found, "one_shot", kDraw);
   return found;

@@ -1,5 +1,5 @@
 """Every bandwidth tool, all its types, operations and roots, with ranks as threads, as devices of one
-thread, as processes and mixed: no value is wrong.
+thread, as processes and mixed: no value is wrong. Also where messages are many slices.
 
 usage: perf_family_test.py <folder of the tools> [--all]
 
@@ -16,6 +16,8 @@ FAMILY = ["all_gather", "all_reduce", "alltoall", "alltoallv", "broadcast", "gat
 REDUCING = {"all_reduce", "reduce", "reduce_scatter"}
 ROOTED = {"broadcast", "gather", "reduce", "scatter"}
 UNDEFINED_IN_PLACE = {"sendrecv"}
+# Of 4300 bytes: up to 34 slices, in several passes.
+SHORT_SLICES = {"CATENARY_SLOT_BYTES": "128", "CATENARY_SLOTS": "5"}
 
 
 def shapes(thorough):
@@ -28,22 +30,22 @@ def shapes(thorough):
         (["--procs", "2", "-t", "2", "-g", "2"], 8), (["--procs", "3", "-t", "3"], 9)]
 
 
-def environment():
-    return {key: value for key, value in os.environ.items()
-            if not key.startswith(("OMPI_", "PMI_", "PMIX_", "NCCL_TESTS_"))}
+def environment(settings):
+    return settings | {key: value for key, value in os.environ.items()
+                       if not key.startswith(("OMPI_", "PMI_", "PMIX_", "NCCL_TESTS_"))}
 
 
-def problem(tools, tool, ranks, flags):
+def problem(tools, tool, ranks, flags, settings):
     command = [os.path.join(tools, tool + "_perf"), *flags, "-b", "0", "-e", "4300", "-i", "4300",
                "-n", "1", "-w", "0", "-d", "all", "-c", "1"]
     command += ["-o", "all"] if tool in REDUCING else []
     command += ["-r", "all"] if tool in ROOTED else []
     try:
-        done = subprocess.run(command, env=environment(), capture_output=True, text=True,
+        done = subprocess.run(command, env=environment(settings), capture_output=True, text=True,
                               timeout=TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
         return " ".join(command) + ": hangs"
-    said = " ".join(command) + "\n" + done.stdout[-2000:] + done.stderr[-2000:]
+    said = f"{settings} " + " ".join(command) + "\n" + done.stdout[-2000:] + done.stderr[-2000:]
     if tool == "hypercube" and ranks & (ranks - 1):
         refused = done.returncode == 1 and "power of two" in done.stderr
         return None if refused else said + "does not refuse"
@@ -62,14 +64,14 @@ def problem(tools, tool, ranks, flags):
 
 def main(tools, thorough):
     found = []
+    runs = [(settings, *shape) for settings in ({}, SHORT_SLICES) for shape in shapes(thorough)]
     for tool in FAMILY:
-        for flags, ranks in shapes(thorough):
-            wrong = problem(tools, tool, ranks, flags)
+        for settings, flags, ranks in runs:
+            wrong = problem(tools, tool, ranks, flags, settings)
             if wrong is not None:
                 found.append(wrong)
                 print(wrong, flush=True)
-    runs = len(FAMILY) * len(shapes(thorough))
-    print(f"{runs} runs, {len(found)} of them wrong")
+    print(f"{len(FAMILY) * len(runs)} runs, {len(found)} of them wrong")
     return bool(found)
 
 

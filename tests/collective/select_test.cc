@@ -80,7 +80,7 @@ TEST(Select, the_choice_is_the_cheapest_candidate_and_stays) {
   const auto candidates = any.candidates(Collective::kAllReduce, 1 << 20);
   ASSERT_GE(candidates.size(), 3u);
   for (const Selection& candidate : candidates) {
-    EXPECT_GE(candidate.time_ns, candidates.front().time_ns / 1.05);  // or direct
+    EXPECT_GE(candidate.time_ns, candidates.front().time_ns / 1.4);  // or direct
   }
   const Selection& first = any.select(Collective::kAllReduce, 1 << 20);
   EXPECT_EQ(first.algorithm, candidates.front().algorithm);
@@ -93,25 +93,45 @@ const Selection& named(const std::vector<Selection>& candidates, std::string_vie
                                [&](const Selection& each) { return each.algorithm->name == name; });
 }
 
+// How often direct is chosen though another is faster, and always if that is within `tie`.
+int direct_behind(Collective collective, int ranks, const MachineFacts& machine, double tie) {
+  int chosen_behind = 0;
+  for (std::size_t bytes = 1 << 18; bytes <= kHuge; bytes *= 2) {
+    const auto candidates = selector(ranks, machine).candidates(collective, bytes);
+    const Selection& direct = named(candidates, "direct");
+    const auto fastest = std::ranges::min_element(candidates, {}, &Selection::time_ns);
+    const auto shot = std::ranges::find_if(
+        candidates, [](const Selection& each) { return each.algorithm->name == "one_shot"; });
+    if (shot != candidates.end() && shot->time_ns <= 1.01 * fastest->time_ns) continue;
+    const bool is_first = &direct == &candidates.front();
+    EXPECT_EQ(is_first, direct.time_ns <= tie * fastest->time_ns)
+        << name_of(collective) << " of " << bytes << " bytes, " << ranks << " ranks";
+    chosen_behind += is_first && &direct != &*fastest;
+  }
+  return chosen_behind;
+}
+
 // All that it sends can be lent.
 TEST(Select, of_those_that_are_alike_the_direct_one_is_chosen) {
-  int chosen_behind = 0;
-  for (const Collective collective : {Collective::kAllReduce, Collective::kReduceScatter}) {
-    for (std::size_t bytes = 1 << 18; bytes <= kHuge; bytes *= 2) {
-      for (int ranks = 3; ranks <= 8; ++ranks) {
-        const auto candidates = selector(ranks, roomy(ranks)).candidates(collective, bytes);
-        const Selection& direct = named(candidates, "direct");
-        const auto fastest = std::ranges::min_element(candidates, {}, &Selection::time_ns);
-        if (direct.time_ns > 1.05 * fastest->time_ns) continue;
-        const auto shot = std::ranges::find_if(
-            candidates, [](const Selection& each) { return each.algorithm->name == "one_shot"; });
-        if (shot != candidates.end() && shot->time_ns <= 1.01 * fastest->time_ns) continue;
-        EXPECT_EQ(&direct, &candidates.front()) << bytes << " bytes, " << ranks << " ranks";
-        chosen_behind += &direct != &*fastest;
-      }
+  int behind = 0;
+  for (int ranks = 3; ranks <= 8; ++ranks) {
+    for (const Collective collective :
+         {Collective::kAllReduce, Collective::kReduceScatter, Collective::kBroadcast}) {
+      behind += direct_behind(collective, ranks, roomy(ranks), 1.05);
     }
   }
-  EXPECT_GT(chosen_behind, 0);
+  EXPECT_GT(behind, 0);
+}
+
+TEST(Select, in_a_crowd_much_is_alike_unless_one_rank_sends_all) {
+  int behind = 0;
+  for (int ranks = 3; ranks <= 8; ++ranks) {
+    for (const Collective collective : {Collective::kAllReduce, Collective::kReduce}) {
+      behind += direct_behind(collective, ranks, crowded(ranks), 1.4);
+    }
+    direct_behind(Collective::kBroadcast, ranks, crowded(ranks), 1.05);
+  }
+  EXPECT_GT(behind, 0);
 }
 
 // As many bytes cross the links in both, but a root that takes all of them works alone.
