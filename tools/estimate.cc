@@ -31,8 +31,9 @@ operation to take: the same numbers by which communicators choose. The parameter
   --cores C        cores that the ranks of a machine share (one for each rank)
   --threads        ranks of a machine are threads of one process
   --sizes A,B,...  bytes of a rank's longer buffer (8,64,1K,8K,64K,512K,4M,32M,256M)
-  --next K         also the K that would come next (2). Of long messages one may be faster by a few
-                   percent: the model does not see what "direct" saves where buffers are mapped
+  --next K         also the K that would come next (2). Of long messages one may be faster by 5 %,
+                   or 40 where ranks share cores: the model does not see what "direct" saves
+                   where buffers are mapped
   --defaults       the default parameters, whatever was measured here
   --set NAME=VALUE another value of a parameter, as `catenary tune --print` names them
   --help           this text
@@ -86,7 +87,8 @@ std::optional<Wish> read_wish(int argc, char** argv) {
   wish.collective = collective_of(argv[optind]);
   if (is_point_to_point(wish.collective) || twin_of(wish.collective) != wish.collective) {
     throw_error(ErrorCode::kInvalidUsage,
-                "%s has no choice of its own: ask for the collective that it is a form of",
+                "%s has no choice of its own by size; NCCL_DEBUG=INFO with "
+                "NCCL_DEBUG_SUBSYS=TUNING tells what runs",
                 argv[optind]);
   }
   if (wish.box == 0) wish.box = wish.ranks;

@@ -32,7 +32,7 @@ no more scratch than declared, and the same bits on all ranks. Up to 64 ranks ev
 root, lane and box is proved; above, to 4096, a sample.
 
   --all            every algorithm of every collective
-  --ranks N[-M]    only N ranks, or N to M
+  --ranks N[-M]    only N ranks, or N to M; of those above 64, the sample
   --root R         only this root
   --box B          only machines of B ranks
   --slots S        only links of S slots
@@ -106,6 +106,10 @@ bool read_wish(int argc, char** argv, Wish& wish) {
   if (optind < argc) refuse(format("there is nothing to do with \"%s\"", argv[optind]));
   if (wish.all && wish.collective) refuse("--all needs no collective beside it");
   if (!wish.all && !wish.collective) refuse("name a collective, or give --all");
+  if (rank_counts(wish.scope).empty()) {
+    refuse(format("no number of ranks from %d to %d is in the sample; name one number",
+                  wish.scope.from_ranks, wish.scope.to_ranks));
+  }
   if (wish.scope.root.value_or(0) >= wish.scope.to_ranks) {
     refuse(format("--root %d is none of %d ranks", *wish.scope.root, wish.scope.to_ranks));
   }
@@ -160,9 +164,9 @@ class Progress {
 void print_row(const Algorithm& algorithm, const Proof& proof, double seconds) {
   std::string scratch = "-";
   if (proof.scratch_chunks > 0) {
-    scratch = format("%d of %d", proof.scratch_chunks, proof.scratch_ranks);
+    scratch = format("%d (%d ranks)", proof.scratch_chunks, proof.scratch_ranks);
   }
-  std::printf("%s %9llu %5d %6d %14s %8.1f %7.2f  %s\n", title_of(algorithm).c_str(),
+  std::printf("%s %9llu %5d %6d %17s %8.1f %7.2f  %s\n", title_of(algorithm).c_str(),
               static_cast<unsigned long long>(proof.cases),
               proof.cases == 0 ? 0 : proof.every_ranks, proof.cases == 0 ? 0 : proof.most_ranks,
               scratch.c_str(), static_cast<double>(proof.moves) * 1e-6, seconds,
@@ -201,7 +205,7 @@ void check_names(const Wish& wish) {
 
 int verify(const Wish& wish) {
   check_names(wish);
-  std::printf("%-14s %-42s %9s %5s %6s %14s %8s %7s\n", "collective", "algorithm", "cases", "every",
+  std::printf("%-14s %-42s %9s %5s %6s %17s %8s %7s\n", "collective", "algorithm", "cases", "every",
               "up to", "scratch chunks", "Mmoves", "s");
   Checker checker;
   Progress progress(wish.verbose);
@@ -231,7 +235,8 @@ int verify(const Wish& wish) {
               static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
   if (without > 0) {
     std::printf(
-        "%d have no case among those asked for: they run on other ranks, roots or boxes only\n",
+        "%d have no case among those asked for: they run on other ranks, roots or boxes only, or\n"
+        "were not tried with so many ranks because that takes long (name one number for that)\n",
         without);
   }
   if (proved.empty() && wrong == 0) {

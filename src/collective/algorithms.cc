@@ -119,13 +119,15 @@ template <>
 constexpr auto kInsides<Collective::kAllToAll> =
     inside_of<Collective::kAllToAll>(kExchanged, &Inside::scatter);
 // Messages that are cut into shards for the ranks of a box: they begin at one of these, whose links
-// carry them once, however they are scattered. Or whole ones, for which `direct` is known already.
+// carry them once, however they are scattered. Or whole ones: the collective's own `direct`, whose
+// name is taken, is one shot.
 template <>
 constexpr auto kInsides<Collective::kBroadcast> = [] {
   auto shards = inside_of<Collective::kAllGather>(kBroadcastSharded, &Inside::gather);
   for (Inside& inside : shards) inside.scatter = direct_scatter;
   constexpr auto kWholes = std::to_array<Inside>({
       {"chain", kBroadcastWhole, nullptr, chain_broadcast},
+      {"one_shot", kBroadcastWhole, nullptr, direct_broadcast},
       {"tree", kBroadcastWhole, nullptr, tree_broadcast},
       {"knomial4", kBroadcastWhole, nullptr, knomial4_broadcast},
       {"double_tree", kBroadcastWhole, nullptr, double_tree_broadcast, no_scratch, false,

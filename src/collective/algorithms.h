@@ -15,6 +15,7 @@
 // A collective that has levels (AllReduce, Broadcast, AllGather, ReduceScatter, AlltoAll) runs with
 // any of its algorithms across boxes, and inside of them with any of its own or, for AllReduce and
 // Broadcast, of those that make and gather shards: the pair is called hier_<inside>_<across>.
+// (Inside, a broadcast's own `direct` is called one_shot, since shards go by one of that name.)
 //
 // Every schedule is right in place, for the layouts that NCCL documents (AllReduce, Reduce,
 // Broadcast: input == output; and so for AlltoAll, which NCCL leaves undefined; AllGather, Gather:

@@ -116,12 +116,14 @@ std::vector<Selection> Selector::candidates(Collective collective, std::size_t b
   std::stable_sort(found.begin(), found.end(),
                    [](const Selection& a, const Selection& b) { return a.time_ns < b.time_ns; });
   const bool crowded = machine_.local_ranks > machine_.cores;
-  const bool one_sends_all = has_root(collective) && !reduces(collective);
+  const bool one_sends_all =
+      collective == Collective::kBroadcast || collective == Collective::kScatter;
+  const bool share_memory = machine_.box == nranks_;
   // Of two ranks all that `ring` sends can be lent as well.
-  const bool may_tie = bytes > kLeastTie && nranks_ > 2;
+  const bool may_tie = bytes > kLeastTie && nranks_ > 2 && share_memory;
   if (may_tie) prefer(found, "direct", crowded && !one_sends_all ? kCrowdedTie : kTie);
   const bool may_draw = bytes >= kLeastTie && bytes <= kMostDraw;
-  if (may_draw && machine_.box == nranks_) prefer(found, "one_shot", kDraw);
+  if (may_draw && share_memory) prefer(found, "one_shot", kDraw);
   return found;
 }
 

@@ -82,8 +82,9 @@ class SpaceTime {
         format("%d unit%s of time%s; ", timeline_.units, timeline_.units == 1 ? "" : "s",
                is_condensed() ? ", one for a run of steps (×n)" : "");
     if (messages == 0) return text + "no messages";
-    text += format("%zu message%s of ", messages, messages == 1 ? "" : "s") +
-            (parts > 1 ? format("1/%d of the data each", parts) : std::string("all the data"));
+    text += format("%zu message%s ", messages, messages == 1 ? "" : "s");
+    if (scene_.form == Collective::kBarrier) return text + "without data";
+    text += parts > 1 ? format("of 1/%d of the data each", parts) : std::string("of all the data");
     const auto most = static_cast<double>(timeline_.most_messages());
     if (most == 0) return text + ", to the sender itself";
     return text + format("; a rank sends up to %.3g × the data", most / parts);

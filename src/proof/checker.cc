@@ -106,7 +106,9 @@ bool Checker::end_pass(int rank, State& state) {
 // Makes a task of a step.
 bool Checker::take_step(int rank, State& state, const Step& step) {
   state.slice = 0;
-  if (++state.step > most_steps_) return fail(rank, state, "there is no end of steps");
+  if (++state.step > most_steps_) {
+    return fail(rank, state, "there is no end of steps, or more than can be checked");
+  }
   if (state.pass == 0) {
     if (const char* wrong = shape_.wrong(step, rank)) return fail(rank, state, wrong);
   }

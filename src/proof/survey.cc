@@ -19,21 +19,10 @@ static_assert(kMostRanksInPlace <= kEveryRanks, "what is lent in place is proved
 constexpr int kSampledRanks[] = {65, 96, 100, 127, 128, 257, 512, 1000, 4096};
 // From here on one root, box and cut more would cost seconds.
 constexpr int kManyRanks = 512;
+// And links that hold many messages a quarter of a minute for each algorithm.
+constexpr int kTooManyRanks = 2048;
 constexpr std::uint32_t kFewestSlots = 2;
 constexpr std::uint32_t kUsualSlots = 16;  // CATENARY_SLOTS
-
-std::vector<int> rank_counts(const Scope& scope) {
-  std::vector<int> counts;
-  for (int ranks = scope.from_ranks; ranks <= std::min(scope.to_ranks, kEveryRanks); ++ranks) {
-    counts.push_back(ranks);
-  }
-  for (const int ranks : kSampledRanks) {
-    if (ranks >= scope.from_ranks && ranks <= scope.to_ranks) counts.push_back(ranks);
-  }
-  // Whoever asks for one number gets it.
-  if (counts.empty() && scope.from_ranks == scope.to_ranks) counts.push_back(scope.to_ranks);
-  return counts;
-}
 
 std::vector<int> unique(std::vector<int> numbers) {
   std::ranges::sort(numbers);
@@ -103,8 +92,7 @@ std::size_t elements_a_round(Collective collective, int chunk_count, int lanes) 
 }
 
 std::vector<Cut> cuts_of(const Algorithm& algorithm, const ProofCase& which) {
-  return cuts_for(which.collective, which.ranks, algorithm.chunks(place_of(which, 0)),
-                  algorithm.lanes);
+  return cuts_for(algorithm, which.ranks, algorithm.chunks(place_of(which, 0)));
 }
 
 // Whether all ranks do the same in both.
@@ -212,6 +200,7 @@ class Survey {
     // Only of what pairs up.
     for (WrittenSchedules& schedules : written()) {
       if (which.ranks == 1 || which.ranks > kEveryRanks) break;
+      ++proof_.loans;
       const std::string fault = loans_.unsafe_loan(algorithm_, which, schedules);
       if (!fault.empty()) return fail(which, fault);
     }
@@ -284,9 +273,28 @@ class Survey {
 
 }  // namespace
 
-std::vector<Cut> cuts_for(Collective collective, int ranks, int chunk_count, int lanes) {
-  const std::size_t parts = elements_a_round(collective, chunk_count, lanes);
-  if (ranks >= kManyRanks) return {{kFewestSlots, parts}};
+std::vector<int> rank_counts(const Scope& scope) {
+  std::vector<int> counts;
+  for (int ranks = scope.from_ranks; ranks <= std::min(scope.to_ranks, kEveryRanks); ++ranks) {
+    counts.push_back(ranks);
+  }
+  for (const int ranks : kSampledRanks) {
+    if (ranks >= scope.from_ranks && ranks <= scope.to_ranks) counts.push_back(ranks);
+  }
+  // Whoever asks for one number gets it.
+  if (counts.empty() && scope.from_ranks == scope.to_ranks) counts.push_back(scope.to_ranks);
+  return counts;
+}
+
+// Of many ranks, the shortest links, which are the hardest to keep moving; and where steps depend
+// on links, those that run, unless there are too many.
+std::vector<Cut> cuts_for(const Algorithm& algorithm, int ranks, int chunk_count) {
+  const std::size_t parts = elements_a_round(algorithm.collective, chunk_count, algorithm.lanes);
+  if (ranks >= kManyRanks) {
+    const bool runs_ahead = algorithm.sends_ahead && algorithm.chosen_by_cost;
+    if (!runs_ahead || ranks >= kTooManyRanks) return {{kFewestSlots, parts}};
+    return {{kFewestSlots, parts}, {kUsualSlots, parts}};
+  }
   if (ranks > kEveryRanks)
     return {{kFewestSlots, parts}, {kUsualSlots, parts}, {3, 3 * parts - parts / 2}};
   std::vector<Cut> all = {{kFewestSlots, 0},    {kFewestSlots, parts},      {5, parts},

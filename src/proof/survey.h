@@ -53,6 +53,7 @@ struct Proof {
   std::uint64_t cases = 0;   // with all their cuts
   std::uint64_t checks = 0;  // runs of the checker
   std::uint64_t moves = 0;   // slices moved by those
+  std::uint64_t loans = 0;   // cases and windows of which all loans were judged
   int every_ranks = 0;       // every rank count of the scope up to here
   int most_ranks = 0;        // the largest
   int scratch_chunks = 0;    // the most that a rank uses, and of how many ranks
@@ -69,6 +70,10 @@ Proof prove(Checker& checker, const Algorithm& algorithm, const Scope& scope,
 bool looks_at_box(const Algorithm& algorithm);
 
 // The ways in which buffers are cut, with any number of ranks.
-std::vector<Cut> cuts_for(Collective collective, int ranks, int chunk_count, int lanes);
+std::vector<Cut> cuts_for(const Algorithm& algorithm, int ranks, int chunk_count);
+
+// The numbers of ranks that are proved of those in the scope: above kEveryRanks a sample, but that
+// one number if there is only one.
+std::vector<int> rank_counts(const Scope& scope);
 
 }  // namespace catenary::proof

@@ -24,15 +24,16 @@ def shapes(thorough):
     """Flags for the ranks of a run, and how many ranks that makes."""
     if not thorough:
         return [(["-t", "1"], 1), (["-t", "4"], 4), (["-g", "3"], 3), (["--procs", "2"], 2),
-                (["--procs", "2", "-t", "2", "-g", "2"], 8)]
+                (["--procs", "2", "-t", "2", "-g", "2"], 8), (["--procs", "5"], 5), (["-t", "6"], 6),
+                (["--procs", "7"], 7), (["--procs", "3", "-t", "3"], 9)]
     ways = ("-t", "-g", "--procs")
     return [([way, str(ranks)], ranks) for ranks in range(1, 10) for way in ways] + [
         (["--procs", "2", "-t", "2", "-g", "2"], 8), (["--procs", "3", "-t", "3"], 9)]
 
 
 def environment(settings):
-    return settings | {key: value for key, value in os.environ.items()
-                       if not key.startswith(("OMPI_", "PMI_", "PMIX_", "NCCL_TESTS_"))}
+    return {key: value for key, value in os.environ.items()
+            if not key.startswith(("OMPI_", "PMI_", "PMIX_", "NCCL_TESTS_"))} | settings
 
 
 def problem(tools, tool, ranks, flags, settings):

@@ -50,11 +50,13 @@ std::vector<std::string_view> joined(std::vector<std::string_view> names,
 }
 
 TEST(Algorithms, go_inside_of_boxes_with_any_across_them) {
-  // What gathers inside of an all-reduce may be PAT as well; of a broadcast, whatever gathers.
+  // What gathers inside of an all-reduce may be PAT as well; of a broadcast, whatever gathers: its
+  // `direct` has the name of the broadcast's own.
   const std::pair<Collective, std::vector<std::string_view>> all[] = {
       {Collective::kAllReduce, joined(flat_names(Collective::kAllReduce), {"pat"})},
-      {Collective::kBroadcast, joined(flat_names(Collective::kAllGather),
-                                      flat_names(Collective::kBroadcast))},
+      {Collective::kBroadcast,
+       joined(joined(flat_names(Collective::kAllGather), flat_names(Collective::kBroadcast)),
+              {"one_shot"})},
       {Collective::kAllGather, flat_names(Collective::kAllGather)},
       {Collective::kReduceScatter, flat_names(Collective::kReduceScatter)},
       {Collective::kAllToAll, flat_names(Collective::kAllToAll)}};

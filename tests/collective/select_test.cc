@@ -123,6 +123,20 @@ TEST(Select, of_those_that_are_alike_the_direct_one_is_chosen) {
   EXPECT_GT(behind, 0);
 }
 
+// Two ranks lend all by the ring as well; and where some do not share memory, nothing is lent them.
+TEST(Select, where_direct_lends_no_more_the_fastest_is_chosen) {
+  const MachineFacts boxes{.local_ranks = 4, .cores = 2, .box = 4, .far = Wire::kNetwork};
+  for (std::size_t bytes = 1 << 21; bytes <= kHuge; bytes *= 2) {
+    for (const Collective collective : {Collective::kAllReduce, Collective::kReduceScatter}) {
+      for (const auto& any : {selector(2, roomy(2)), selector(8, boxes)}) {
+        const auto candidates = any.candidates(collective, bytes);
+        EXPECT_EQ(candidates.front().time_ns,
+                  std::ranges::min_element(candidates, {}, &Selection::time_ns)->time_ns);
+      }
+    }
+  }
+}
+
 TEST(Select, in_a_crowd_much_is_alike_unless_one_rank_sends_all) {
   int behind = 0;
   for (int ranks = 3; ranks <= 8; ++ranks) {

@@ -218,6 +218,52 @@ TEST(Survey, says_in_which_case_what_is_wrong) {
   EXPECT_EQ(proof.every_ranks, 4);
 }
 
+// Two ranks give each other what they have, by way of scratch that is as long as the wrong part.
+Steps careless_all_gather(Place at) {
+  const int peer = 1 - at.rank;
+  co_yield {.src = input(0), .send_to = peer};
+  co_yield {.src = input(0), .dst = output(at.rank)};
+  co_yield {.recv_from = peer, .dst = scratch(at.rank)};
+  co_yield {.src = scratch(at.rank), .dst = output(peer)};
+}
+
+// Right all of them, but for what their names promise besides.
+TEST(Survey, proves_what_uneven_collectives_and_barriers_need) {
+  Algorithm careless{.name = "careless",
+                     .collective = Collective::kAllGather,
+                     .steps = careless_all_gather,
+                     .chunks = chunk_per_rank,
+                     .scratch = chunk_per_rank};
+  const Scope two{.from_ranks = 2, .to_ranks = 2};
+  EXPECT_EQ(prove(careless, two, ignore).fault, "");
+  careless.name = "ring";
+  ASSERT_TRUE(keeps_parts(careless));
+  EXPECT_NE(prove(careless, two, ignore).fault.find("expects"), std::string::npos);
+
+  Algorithm ring = *find_algorithm(Collective::kAllReduce, "ring");
+  EXPECT_EQ(prove(ring, two, ignore).fault, "");
+  ring.name = "one_shot";
+  ASSERT_TRUE(opens_links_only(ring));
+  EXPECT_NE(prove(ring, two, ignore).fault.find("not the first on its link"), std::string::npos);
+}
+
+TEST(Survey, judges_loans_wherever_every_root_and_box_is_tried) {
+  const Algorithm& direct = *find_algorithm(Collective::kAllReduce, "direct");
+  EXPECT_GE(prove(direct, {.from_ranks = 2, .to_ranks = 12}, ignore).loans, 11u);
+}
+
+TEST(Survey, takes_links_as_they_run_where_steps_depend_on_them) {
+  const auto cuts_of = [](std::string_view name, int ranks) {
+    return cuts_for(*find_algorithm(Collective::kAllReduce, name), ranks, ranks);
+  };
+  for (const int ranks : {512, 1000}) {
+    EXPECT_EQ(cuts_of("ring", ranks).size(), 1u);
+    EXPECT_EQ(cuts_of("halving_doubling", ranks).size(), 2u);
+    EXPECT_EQ(cuts_of("halving_doubling", ranks).back().slots, 16u);
+  }
+  EXPECT_EQ(cuts_of("halving_doubling", kMostRanks).size(), 1u);
+}
+
 TEST(Survey, cuts_buffers_in_every_way_that_matters) {
   bool none = false;
   bool fewer = false;
@@ -225,7 +271,7 @@ TEST(Survey, cuts_buffers_in_every_way_that_matters) {
   bool slices = false;
   bool uneven = false;
   bool ahead = false;
-  for (const Cut& cut : cuts_for(Collective::kAllReduce, 6, 6, 1)) {
+  for (const Cut& cut : cuts_for(*find_algorithm(Collective::kAllReduce, "ring"), 6, 6)) {
     const ProofCase which{.ranks = 6, .count = cut.count, .slots = cut.slots};
     const Slicing slicing = slicing_of(which, 6);
     none = none || cut.count == 0;

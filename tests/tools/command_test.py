@@ -103,6 +103,7 @@ class VerifyTest(unittest.TestCase):
 
     def test_what_is_not_known_is_named(self):
         self.expect_refused('there is no collective "Foo"', "Foo")
+        self.expect_refused("from 130 to 200 is in the sample", "bcast", "--ranks", "130-200")
         self.expect_refused('there is no algorithm "oak" of AllReduce', "AllReduce", "oak")
         self.expect_refused('there is no algorithm "pat" of AllGatherv', "AllGatherv", "pat")
         self.expect_refused("--root 7 is none of 4 ranks", "bcast", "--ranks", "4", "--root", "7")
