@@ -64,7 +64,8 @@ std::vector<Variable> variables_of_communicators() {
           "is late is logged. 0: never. What can be proved is told at once."),
       text("CATENARY_ALGO", &Config::algorithm,
            "Forces one algorithm by its name, as `catenary list` prints them, where a collective "
-           "has it; `hier_<inside>_<across>` is one inside of machines and another across them. "
+           "has it and it runs on these ranks and machines (NCCL_DEBUG=WARN tells if not); "
+           "`hier_<inside>_<across>` is one inside of machines and another across them. "
            "Empty: the one that is expected to be the fastest."),
       number(
           "CATENARY_BOX", &Config::box, 0, 1 << 20,

@@ -71,6 +71,15 @@ TEST(Checker, all_that_a_barrier_sends_is_first_on_its_link) {
   EXPECT_EQ(fault_of(which, schedules), "");
   which.opens_links_only = true;
   expect_fault(which, schedules, "sends a message that is not the first on its link");
+
+  // The same of what a fold sends: here a sum that nobody asked for.
+  which = {.ranks = 2, .count = 2};
+  schedules = {part_of("one_shot", 0, 2), part_of("one_shot", 1, 2)};
+  schedules[0].steps.back().send_to = 1;
+  schedules[1].add({.recv_from = 0, .dst = scratch(0)});
+  EXPECT_EQ(fault_of(which, schedules), "");
+  which.opens_links_only = true;
+  expect_fault(which, schedules, "sends a message that is not the first on its link");
 }
 
 TEST(Checker, a_reduction_completed_on_its_way_is_unfinished) {
