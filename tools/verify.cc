@@ -122,8 +122,8 @@ bool is_wished(const Wish& wish, const Algorithm& algorithm) {
          (wish.algorithm.empty() || wish.algorithm == algorithm.name);
 }
 
-std::string title_of(const Algorithm& algorithm) {
-  return format("%-14s %-42s", std::string(name_of(algorithm.collective)).c_str(),
+std::string title_of(Collective collective, const Algorithm& algorithm) {
+  return format("%-14s %-42s", std::string(name_of(collective)).c_str(),
                 std::string(algorithm.name).c_str());
 }
 
@@ -138,7 +138,7 @@ class Progress {
   explicit Progress(bool verbose) : verbose_(verbose), to_terminal_(isatty(STDERR_FILENO) == 1) {}
 
   void begin(const Algorithm& algorithm) {
-    title_ = title_of(algorithm);
+    title_ = title_of(algorithm.collective, algorithm);
     ranks_ = 0;
   }
   void show(const ProofCase& which) {
@@ -166,7 +166,8 @@ void print_row(const Algorithm& algorithm, const Proof& proof, double seconds) {
   if (proof.scratch_chunks > 0) {
     scratch = format("%d (%d ranks)", proof.scratch_chunks, proof.scratch_ranks);
   }
-  std::printf("%s %9llu %5d %6d %17s %8.1f %7.2f  %s\n", title_of(algorithm).c_str(),
+  std::printf("%s %9llu %5d %6d %17s %8.1f %7.2f  %s\n",
+              title_of(algorithm.collective, algorithm).c_str(),
               static_cast<unsigned long long>(proof.cases),
               proof.cases == 0 ? 0 : proof.every_ranks, proof.cases == 0 ? 0 : proof.most_ranks,
               scratch.c_str(), static_cast<double>(proof.moves) * 1e-6, seconds,
@@ -184,8 +185,7 @@ void print_forms(const Wish& wish, const std::vector<const Algorithm*>& proved) 
     if (twin_of(form) == form || (!wish.all && wish.collective != form)) continue;
     for (const Algorithm* algorithm : proved) {
       if (find_algorithm(form, algorithm->name) != algorithm) continue;
-      std::printf("%-14s %-42s proved with %s: %s\n", std::string(name_of(form)).c_str(),
-                  std::string(algorithm->name).c_str(),
+      std::printf("%s proved with %s: %s\n", title_of(form, *algorithm).c_str(),
                   std::string(name_of(algorithm->collective)).c_str(),
                   is_uneven(form) ? "no part travels or rests under another's length"
                                   : "all hear of all, by messages that are sent even if empty");

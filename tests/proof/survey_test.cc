@@ -247,7 +247,7 @@ TEST(Survey, proves_what_uneven_collectives_and_barriers_need) {
   EXPECT_NE(prove(ring, two, ignore).fault.find("not the first on its link"), std::string::npos);
 }
 
-TEST(Survey, judges_loans_wherever_every_root_and_box_is_tried) {
+TEST(Survey, judges_loans_with_every_number_of_ranks) {
   const Algorithm& direct = *find_algorithm(Collective::kAllReduce, "direct");
   EXPECT_GE(prove(direct, {.from_ranks = 2, .to_ranks = 12}, ignore).loans, 11u);
 }

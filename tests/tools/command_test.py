@@ -125,6 +125,11 @@ class DrawTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
+    def test_a_barrier_has_no_data(self):
+        picture = self.draw("Barrier", "one_shot", "--ranks", "4")
+        self.assertIn("16 messages without data", picture)
+        self.assertNotIn("× the data", picture)
+
     def test_a_send_goes_to_another_rank_unless_told_otherwise(self):
         for collective in ("Send", "Recv"):
             picture = self.draw(collective, "direct", "--ranks", "4")
