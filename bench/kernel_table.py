@@ -13,7 +13,7 @@ import pathlib
 import subprocess
 
 PLACES = ['L1', 'L2', 'L3', 'memory']
-ISAS = ['avx512', 'avx2', 'scalar']  # the best first
+ISAS = ['avx512fp16', 'avx512', 'avx2', 'scalar']  # the best first
 FORMS = {
     'reduce': 'out = a op b',
     'reduce_in_place': 'a = a op b',

@@ -136,7 +136,8 @@ std::vector<Variable> variables_below() {
              "1: a thread that waits and shares its core with whom it waits for moves to another "
              "one that it may use; 0: it stays where the system puts it."),
       text("CATENARY_ISA", &Config::isa,
-           "The instruction set of the reductions: scalar, avx2 or avx512. Empty: the best here."),
+           "The instruction set of the reductions: scalar, avx2, avx512 or avx512fp16. Empty: the "
+           "best here."),
   };
 }
 

@@ -28,7 +28,7 @@ namespace catenary {
 
 class Shuttles {
  public:
-  static constexpr std::uint32_t kOfEach = 4;
+  static constexpr std::uint32_t kOfEach = 8;
   static constexpr std::uint32_t kAll = 2 * kOfEach;
 
   // Where those begin that were ours at first, and those that were the peer's; all are `bytes`

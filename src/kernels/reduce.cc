@@ -1,5 +1,6 @@
 #include "src/kernels/reduce.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -11,25 +12,32 @@
 namespace catenary::kernels {
 namespace {
 
-const KernelTable* table_of(Isa isa) {
-  switch (isa) {
-    case Isa::kScalar: return &kScalarTable;
-#ifdef __x86_64__
-    // The builtin asks the system too, whether it keeps the wide registers.
-    case Isa::kAvx2:
-      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") ? &kAvx2Table
-                                                                              : nullptr;
-    case Isa::kAvx512:
-      return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                     __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")
-                 ? &kAvx512Table
-                 : nullptr;
-#else
-    case Isa::kAvx2:
-    case Isa::kAvx512: return nullptr;
+#ifdef CATENARY_HAS_AVX512FP16
+const KernelTable* avx512fp16_table() {
+  static const KernelTable table = [] {
+    KernelTable made = kAvx512Table;
+    std::ranges::copy(kAvx512Fp16Halves.rows, made.rows[static_cast<int>(DataType::kFloat16)]);
+    return made;
+  }();
+  return &table;
+}
 #endif
-  }
-  return nullptr;
+
+// Null if the processor has not got it. The builtin asks the system too, whether it keeps the wide
+// registers.
+const KernelTable* table_of(Isa isa) {
+#ifdef __x86_64__
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  if (isa == Isa::kAvx2 && avx2) return &kAvx2Table;
+  if (isa == Isa::kAvx512 && avx512) return &kAvx512Table;
+#endif
+#ifdef CATENARY_HAS_AVX512FP16
+  const bool fp16 = avx512 && __builtin_cpu_supports("avx512fp16");
+  if (isa == Isa::kAvx512Fp16 && fp16) return avx512fp16_table();
+#endif
+  return isa == Isa::kScalar ? &kScalarTable : nullptr;
 }
 
 struct Tables {
@@ -69,6 +77,7 @@ std::string_view name_of(Isa isa) {
     case Isa::kScalar: return "scalar";
     case Isa::kAvx2: return "avx2";
     case Isa::kAvx512: return "avx512";
+    case Isa::kAvx512Fp16: return "avx512fp16";
   }
   return "unknown";
 }
@@ -94,8 +103,8 @@ Isa isa_from(const Config& config) {
   }
   throw_error(
       ErrorCode::kInvalidUsage,
-      "CATENARY_ISA=%s is not an instruction set; it is scalar, avx2 or avx512, or unset for "
-      "the best, which is %s here.",
+      "CATENARY_ISA=%s is not an instruction set; it is scalar, avx2, avx512 or avx512fp16, or "
+      "unset for the best, which is %s here.",
       config.isa.c_str(), name_of(best_isa()).data());
 }
 

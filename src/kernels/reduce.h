@@ -29,8 +29,8 @@ struct Config;
 namespace catenary::kernels {
 
 // From the plainest to the best of x86; a NEON table would be one more value and one more file.
-enum class Isa : std::uint8_t { kScalar, kAvx2, kAvx512 };
-inline constexpr int kIsaCount = 3;
+enum class Isa : std::uint8_t { kScalar, kAvx2, kAvx512, kAvx512Fp16 };
+inline constexpr int kIsaCount = 4;
 
 std::string_view name_of(Isa isa);
 

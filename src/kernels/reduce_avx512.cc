@@ -3,37 +3,10 @@
 #include <immintrin.h>
 
 #include "src/kernels/loops.h"
+#include "src/kernels/raw512.h"
 
 namespace catenary::kernels {
 namespace {
-
-// The first `bytes` lanes of 8 bits, bytes < 64.
-__mmask64 first_lanes(std::size_t bytes) { return (1ull << bytes) - 1; }
-
-template <std::size_t kElement>
-struct Raw512 {
-  using Raw = __m512i;
-  static constexpr std::size_t kElementBytes = kElement;
-  static constexpr int kUnroll = 4;
-  static Raw load(const void* from) { return _mm512_loadu_si512(from); }
-  static void store(void* to, Raw raw) { _mm512_storeu_si512(to, raw); }
-  static void stream(void* to, Raw raw) { _mm512_stream_si512(static_cast<__m512i*>(to), raw); }
-  static void fence() { _mm_sfence(); }
-  static Raw load_tail(const void* from, std::size_t bytes) {
-    return _mm512_maskz_loadu_epi8(first_lanes(bytes), from);
-  }
-  static void store_tail(void* to, Raw raw, std::size_t bytes) {
-    _mm512_mask_storeu_epi8(to, first_lanes(bytes), raw);
-  }
-  static Raw splat(const Scalar& scalar) {
-    long long bits;
-    std::memcpy(&bits, scalar.bits, sizeof(bits));
-    if constexpr (kElement == 1) return _mm512_set1_epi8(static_cast<char>(bits));
-    if constexpr (kElement == 2) return _mm512_set1_epi16(static_cast<short>(bits));
-    if constexpr (kElement == 4) return _mm512_set1_epi32(static_cast<int>(bits));
-    if constexpr (kElement == 8) return _mm512_set1_epi64(bits);
-  }
-};
 
 template <std::size_t kElement>
 struct Raw256 {
@@ -84,6 +57,11 @@ struct Words64 {
   static __m512i add(__m512i a, __m512i b) { return _mm512_add_epi64(a, b); }
   static __m512i mul(__m512i a, __m512i b) { return _mm512_mullo_epi64(a, b); }
 };
+
+// a | (b & c)
+__m512i or_and(__m512i a, __m512i b, __m512i c) {
+  return _mm512_ternarylogic_epi32(a, b, c, 0xf8);
+}
 
 // VRANGE orders zeros by their sign, but prefers a number to a NaN.
 constexpr int kRangeMax = 0b0101;
@@ -167,10 +145,6 @@ struct Float8 : Raw512<1>, Paired<Paired<Floats32>> {
     return or_and(_mm512_srli_epi16(even_codes, 8), odd_codes, _mm512_set1_epi16(-0x100));
   }
 
-  // a | (b & c)
-  static __m512i or_and(__m512i a, __m512i b, __m512i c) {
-    return _mm512_ternarylogic_epi32(a, b, c, 0xf8);
-  }
 };
 
 template <DataType>
@@ -241,13 +215,19 @@ struct Element<DataType::kBfloat16> : Raw512<2>, Paired<Floats32> {
     return {_mm512_castsi512_ps(_mm512_slli_epi32(raw, 16)),
             _mm512_castsi512_ps(_mm512_and_si512(raw, _mm512_set1_epi32(-0x10000)))};
   }
-  // Rounds in the upper half; what is left in the lower half is garbage.
+  // Rounds in the upper half; what is left in the lower half is garbage. Half of the last place and
+  // the bit that decides ties come as two words, which one instruction adds up.
   static __m512i rounded(__m512 value) {
-    const __m512i bits = _mm512_castps_si512(Floats32::canonical(value));
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    return _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    const __m512i bits = _mm512_castps_si512(value);
+    const __m512i words = or_and(_mm512_set1_epi32(0x7fff), bits, _mm512_set1_epi32(0x10000));
+    return _mm512_add_epi32(bits, _mm512_madd_epi16(words, _mm512_set1_epi16(1)));
   }
+  // NaNs are rare: one question for both registers, and a branch.
   static Raw encode(Value value) {
+    const __mmask16 nans = _mm512_cmp_ps_mask(value.first, value.second, _CMP_UNORD_Q);
+    if (__builtin_expect(nans != 0, 0)) {
+      value = {Floats32::canonical(value.first), Floats32::canonical(value.second)};
+    }
     return _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(rounded(value.first), 16),
                                    rounded(value.second));
   }

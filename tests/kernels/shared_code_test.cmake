@@ -9,7 +9,7 @@ endif()
 foreach(object IN LISTS objects)
   execute_process(COMMAND ${NM} --defined-only --demangle ${object}
     OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
-  if(NOT symbols MATCHES "Table")
+  if(NOT symbols MATCHES " [DR] catenary::kernels::k")
     message(FATAL_ERROR "${object} defines no table: ${symbols}")
   endif()
   if(symbols MATCHES "\n[0-9a-f]+ (W [^\n]*)")
