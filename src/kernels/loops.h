@@ -16,6 +16,8 @@
 //   splat(Scalar) -> Raw, decode(Raw) -> Value, encode(Value) -> Raw
 //   add, mul, max, min(Value, Value) -> Value
 //   Integer the C type, for integers only
+//   kAheadBytes  how far ahead operands are fetched; absent where so little is computed that the
+//                processor comes to the loads of enough lines by itself
 #pragma once
 
 #include <cstddef>
@@ -29,9 +31,15 @@
 namespace catenary::kernels {
 namespace {
 
+// What elements need that are computed as something else: while a line of them is worked on, the
+// processor does not get far enough ahead to have many of the peer's lines under way.
+struct Converted {
+  static constexpr std::size_t kAheadBytes = 1024;
+};
+
 // A Value of two registers of small floats, computed with one Arithmetic.
 template <class Arithmetic>
-struct Paired {
+struct Paired : Converted {
   struct Value {
     typename Arithmetic::Value first, second;
   };
@@ -54,12 +62,20 @@ struct Block {
   typename Element::Value part[kParts];
 };
 
-// Reads the block at one offset of any operand.
-template <class Element, int kParts>
+constexpr std::size_t kLineBytes = 64;
+
+// Reads the block at one offset of any operand, and fetches lines as far ahead as it is told.
+template <class Element, int kParts, std::size_t kAheadBytes = 0>
 struct WholeAt {
   std::size_t offset;
   [[gnu::always_inline]] Block<Element, kParts> operator()(const void* base) const {
     const auto* from = static_cast<const std::byte*>(base) + offset;
+    if constexpr (kAheadBytes > 0) {
+      for (std::size_t line = 0; line < kParts * sizeof(typename Element::Raw);
+           line += kLineBytes) {
+        __builtin_prefetch(from + kAheadBytes + line);
+      }
+    }
     Block<Element, kParts> block;
     for (int i = 0; i < kParts; ++i) {
       block.part[i] = Element::decode(
@@ -120,8 +136,8 @@ template <class Element, Stores kStores = Stores::kCached, class Compute>
   constexpr int kUnroll = Element::kUnroll;
   auto* to = static_cast<std::byte*>(out);
   const std::size_t bytes = count * Element::kElementBytes;
-  for (; offset + kUnroll * kRawBytes <= bytes; offset += kUnroll * kRawBytes) {
-    const Block<Element, kUnroll> block = compute(WholeAt<Element, kUnroll>{offset});
+  const auto store_block = [&](auto at) __attribute__((always_inline)) {
+    const Block<Element, kUnroll> block = compute(at);
     for (int i = 0; i < kUnroll; ++i) {
       auto* place = to + offset + static_cast<std::size_t>(i) * kRawBytes;
       if constexpr (kStores == Stores::kStreaming) {
@@ -130,6 +146,16 @@ template <class Element, Stores kStores = Stores::kCached, class Compute>
         Element::store(place, Element::encode(block.part[i]));
       }
     }
+  };
+  // Not past the end: what lies there may be another core's, about to be written.
+  if constexpr (requires { Element::kAheadBytes; }) {
+    constexpr std::size_t kAhead = Element::kAheadBytes;
+    for (; offset + kUnroll * kRawBytes + kAhead <= bytes; offset += kUnroll * kRawBytes) {
+      store_block(WholeAt<Element, kUnroll, kAhead>{offset});
+    }
+  }
+  for (; offset + kUnroll * kRawBytes <= bytes; offset += kUnroll * kRawBytes) {
+    store_block(WholeAt<Element, kUnroll>{offset});
   }
   if constexpr (kUnroll > 1) {
     for (; offset + kRawBytes <= bytes; offset += kRawBytes) {

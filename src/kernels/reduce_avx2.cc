@@ -224,7 +224,7 @@ struct Element<DataType::kFloat64> : Raw256<8>, Floats64 {
 };
 
 template <>
-struct Element<DataType::kFloat16> : Raw128<2>, Floats32 {
+struct Element<DataType::kFloat16> : Raw128<2>, Floats32, Converted {
   static Value decode(Raw raw) { return _mm256_cvtph_ps(raw); }
   static Raw encode(Value value) {
     return _mm256_cvtps_ph(canonical(value), _MM_FROUND_TO_NEAREST_INT);

@@ -199,7 +199,7 @@ struct Element<DataType::kFloat64> : Raw512<8>, Floats64 {
 };
 
 template <>
-struct Element<DataType::kFloat16> : Raw256<2>, Floats32 {
+struct Element<DataType::kFloat16> : Raw256<2>, Floats32, Converted {
   static Value decode(Raw raw) { return _mm512_cvtph_ps(raw); }
   static Raw encode(Value value) {
     return _mm512_cvtps_ph(canonical(value), _MM_FROUND_TO_NEAREST_INT);
