@@ -125,6 +125,10 @@ std::vector<Variable> variables_below() {
              "Messages of so many bytes and more are read where they lie instead of being copied, "
              "where the buffer comes from ncclMemAlloc or the like and the peer can map it; 1024 "
              "at the least. 0: none, and no memory is mapped for it."),
+      number("CATENARY_FETCH_BYTES", &Config::least_fetched, -1, std::int64_t{1} << 40,
+             "Messages of so many bytes and more (and of no fewer than CATENARY_LEND_BYTES) from "
+             "other memory are copied once, by the kernel (process_vm_readv), where it lets ranks "
+             "do so. 0: never. -1: 32768, if such copies are quick on this machine."),
       number("CATENARY_LEND_IN_PLACE_BYTES", &Config::least_lent_in_place, 0, std::int64_t{1} << 40,
              "Reductions and exchanges in place lend nothing if they have fewer bytes: their owner "
              "takes back every cache line that was read, to write it."),

@@ -46,6 +46,7 @@ struct Config {
   std::int64_t belt_bytes = -1;               // CATENARY_BELT_BYTES
   std::int64_t rails = 0;                     // CATENARY_RAILS
   std::int64_t least_loan = 8192;             // CATENARY_LEND_BYTES
+  std::int64_t least_fetched = -1;            // CATENARY_FETCH_BYTES
   std::int64_t least_lent_in_place = 524288;  // CATENARY_LEND_IN_PLACE_BYTES
   std::string host_id = "";                   // NCCL_HOSTID
   // Devices.

@@ -3,7 +3,7 @@
 // The memory may be the heap or a memfd that two processes map; zeroed memory is an empty ring, so
 // a ring needs no handshake to come into being, and costs nothing until it is touched.
 //
-//     offset 0       consumer's line: slots released | whether it borrows  | 64 bytes
+//     offset 0       consumer's line: slots released | how it borrows      | 64 bytes
 //     64             producer's: whether it has withdrawn what it lent     | 64 bytes
 //     128            head of slot 0: sequence | bytes | 696 bytes of data  | 704 used of 1152 bytes
 //     1280           head of slot 1                                        |
@@ -23,7 +23,7 @@
 // well apart, since processors fetch what follows a line that is read.
 //
 // A message may stand for memory of the producer's that it lends (how, is not the ring's business):
-// a consumer says once whether it can borrow, and a producer that lent has lent until the ring is
+// a consumer says once how it can borrow, and a producer that lent has lent until the ring is
 // empty.
 //
 // Each side is used by one thread at a time. Nothing waits. The caller owns the memory and keeps it
@@ -54,7 +54,7 @@ struct SlotRingShape {
   std::size_t belt_bytes = 0;  // a multiple of 4096
 
   // Counts up when anything of this changes, so that versions that differ in it do not meet.
-  static constexpr int kForm = 3;
+  static constexpr int kForm = 4;
   static constexpr std::size_t kFirstHead = 128;
   static constexpr std::size_t kHeadSpacing = 1152;
   static constexpr std::size_t kPageBytes = 4096;
@@ -199,8 +199,8 @@ class SlotProducer {
   // thread, at any time.
   void prepare() const noexcept { fetch_to_write(&cursor_.head()); }
 
-  // Whether the consumer has said that it can.
-  bool peer_borrows() const { return cursor_.borrows().load(std::memory_order_acquire) != 0; }
+  // The ways that the consumer has said, 0 as long as it has said nothing.
+  std::uint32_t ways_to_borrow() const { return cursor_.borrows().load(std::memory_order_acquire); }
   // Whether the consumer has released all there is.
   bool drained() {
     return cursor_.next() == released_ || (see_released(), cursor_.next() == released_);
@@ -339,7 +339,10 @@ class SlotConsumer {
     return {long_message(head, bytes), bytes};
   }
 
-  void say_that_it_borrows() { cursor_.borrows().store(1, std::memory_order_release); }
+  // One bit for each way; what they mean, is not the ring's business.
+  void say_how_it_borrows(std::uint32_t ways) {
+    cursor_.borrows().store(ways, std::memory_order_release);
+  }
   // Whether all that was read so far of what the producer lent was as lent.
   bool still_lent() const {
     // Our reads come before the look: if they saw a change, the look sees why.

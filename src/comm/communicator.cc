@@ -11,6 +11,7 @@
 #include "src/device/memory.h"
 #include "src/device/process_life.h"
 #include "src/topology/machine.h"
+#include "src/transport/process_memory.h"
 
 namespace catenary {
 namespace {
@@ -45,6 +46,15 @@ std::size_t belt_bytes(const Config& config) {
   return std::min(own + own / 4 * 3, last_level_cache_bytes() / 4);
 }
 
+// Shorter messages are better copied twice than once by a system call.
+constexpr std::size_t kLeastFetched = 32768;
+
+std::size_t least_fetched(const Config& config) {
+  if (config.least_fetched == 0) return SIZE_MAX;
+  if (config.least_fetched > 0) return static_cast<std::size_t>(config.least_fetched);
+  return copies_by_kernel_pay() ? kLeastFetched : SIZE_MAX;
+}
+
 TransportContext transport_context(const Membership& membership, std::size_t slice_bytes,
                                    Device& device, const Config& config) {
   TransportContext context;
@@ -61,6 +71,7 @@ TransportContext transport_context(const Membership& membership, std::size_t sli
   if (const Heap* heap = Memory::process().heap(); heap != nullptr) {
     context.heap = {heap->base(), heap->bytes(), heap->fd()};
   }
+  context.least_fetched = least_fetched(config);
   return context;
 }
 
@@ -82,6 +93,7 @@ Communicator::Communicator(int rank, int nranks, Device& device, const Communica
       least_in_place_(static_cast<std::size_t>(config.least_lent_in_place)),
       // Input and output of all ranks, if they share this machine.
       least_past_caches_(last_level_cache_bytes() / static_cast<std::size_t>(2 * nranks)),
+      most_ahead_(slice_bytes_ * static_cast<std::size_t>(config.slots)),
       ledger_(rank),
       send_ends_(static_cast<std::size_t>(nranks)),
       recv_ends_(static_cast<std::size_t>(nranks)) {}

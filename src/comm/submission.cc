@@ -194,6 +194,9 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   const std::size_t least = takes_back ? least_in_place_
                             : holds_up ? std::min(least_in_place_, kLeastRootedLoan)
                                        : 0;
+  // Of operands the kernel would make a copy that is of no other use. Nor may a root that could go
+  // on be held up by it.
+  spec.may_be_fetched = !reduces(request.kind) && !holds_up;
   const bool lends = request_bytes >= least;
   spec.least_loan = lends ? least_loan_ : SIZE_MAX;
   spec.past_caches = request_bytes >= least_past_caches_;
@@ -266,7 +269,7 @@ void Communicator::write_messages(std::span<const MessageRequest> messages, Grou
     if (messages[i].peer == rank_) {
       own_sends_.push_back(i);
     } else {
-      add_send(messages[i], {.send = i}, run);
+      add_send(messages[i], {.send = i}, size == 1, run);
     }
   }
   std::size_t own_receives = 0;
@@ -281,7 +284,9 @@ void Communicator::write_messages(std::span<const MessageRequest> messages, Grou
   }
 }
 
-void Communicator::add_send(const MessageRequest& message, GroupRun::MadeOf made_of,
+// A send by itself is over once a link holds all of it, received or not: programs count on that,
+// which send to each other before either receives. In a group nobody can.
+void Communicator::add_send(const MessageRequest& message, GroupRun::MadeOf made_of, bool is_lone,
                             GroupRun& run) {
   SendEnd& end = send_ends_[static_cast<std::size_t>(message.peer)];
   if (end.link == nullptr) end.link = &links_->send_link(message.peer, Channel::kPointToPoint);
@@ -290,6 +295,7 @@ void Communicator::add_send(const MessageRequest& message, GroupRun::MadeOf made
   write(spec, end.turn, message);
   spec.send = end.link;
   spec.input = bytes_of(message);
+  spec.may_be_fetched = !is_lone || spec.bytes > most_ahead_;
 }
 
 void Communicator::add_receive(const MessageRequest& message, GroupRun::MadeOf made_of,

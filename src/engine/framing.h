@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <optional>
 
 #include "src/engine/descriptor.h"
 #include "src/transport/transport.h"
@@ -20,21 +21,45 @@ inline constexpr std::size_t kLeastLoan = 1024;
 // spares a copy.
 inline constexpr std::size_t kLeastFromMemory = 4096;
 
-// The bytes that a message brings. Null: it does not bring as many as it should.
+// What a message is, if it is a loan: where it would bring `bytes` or more. One that is longer
+// than what is wanted of it at a time stays where it is, with its opening, until all is taken.
+inline std::optional<Loan> loan_in(ByteView message, std::size_t bytes) {
+  constexpr std::size_t kLoan = sizeof(Loan);
+  if (bytes < kLeastLoan) return std::nullopt;
+  const std::size_t loan_at = message.size() - kLoan;
+  if (message.size() < kLoan || (loan_at != 0 && loan_at != opening_bytes(kLoan))) {
+    return std::nullopt;
+  }
+  Loan loan;
+  std::memcpy(&loan, message.data() + loan_at, kLoan);
+  return loan;
+}
+
+// The bytes that a message brings. Null: it does not bring as many as it should. What is wanted of
+// it are `bytes`, of `rest` that are still to come before the pass ends, up to where a longer loan
+// reaches.
 struct Payload {
   const std::byte* data = nullptr;
   bool lent = false;  // they lie in the sender's memory
 };
 
-inline Payload payload_of(ByteView message, bool opening, std::size_t bytes, RecvLink& link) {
-  const std::size_t loan_at = opening ? opening_bytes(sizeof(Loan)) : 0;
-  if (bytes >= kLeastLoan && message.size() == loan_at + sizeof(Loan)) {
-    Loan loan;
-    std::memcpy(&loan, message.data() + loan_at, sizeof loan);
-    return {loan.bytes == bytes ? link.borrow(loan).data() : nullptr, true};
+// `into`: where it may be put, if the link has to copy it.
+inline Payload payload_of(ByteView message, bool opening, std::size_t bytes, std::size_t rest,
+                          RecvLink& link, std::byte* into = nullptr) {
+  if (const std::optional<Loan> loan = loan_in(message, bytes)) {
+    if (loan->bytes == bytes) return {link.borrow(*loan, into).data(), true};
+    if (loan->bytes < rest) return {nullptr, true};
+    return {link.borrow({loan->offset + (loan->bytes - rest), bytes}, into).data(), true};
   }
   const std::size_t skip = opening ? opening_bytes(bytes) : 0;
   return {message.size() == skip + bytes ? message.data() + skip : nullptr, false};
+}
+
+// Whether more is to be taken of the message than those `bytes`.
+inline bool holds_more(ByteView message, std::size_t bytes, std::size_t rest) {
+  if (rest == bytes) return false;
+  const std::optional<Loan> loan = loan_in(message, bytes);
+  return loan && loan->bytes > bytes;
 }
 
 // What users read when there is no payload, where the message should have brought `bytes`, and when

@@ -9,19 +9,31 @@
 
 namespace catenary {
 
+namespace {
+
+// What is lent need not fit into a slot, and whoever takes it has nothing else to do meanwhile, nor
+// looks whether it is to be given up.
+constexpr std::size_t kMostLent = std::size_t{1} << 22;
+
+}  // namespace
+
 bool MessageRun::move() {
   if (spec_.send == nullptr && spec_.recv == nullptr) return copy_own(), true;
-  const std::size_t bytes = std::min(spec_.slice_bytes, spec_.bytes - moved_);
-  if (!(spec_.send != nullptr ? send_slice(bytes) : receive_slice(bytes))) return false;
-  moved_ += bytes;
-  opened_ = true;
-  return true;
+  return spec_.send != nullptr ? send_some() : receive_some();
 }
 
-bool MessageRun::send_slice(std::size_t bytes) {
+void MessageRun::note_moved(std::size_t bytes) {
+  moved_ += bytes;
+  opened_ = true;
+}
+
+bool MessageRun::send_some() {
   const std::byte* const data = spec_.input + moved_;
+  const std::size_t rest = spec_.bytes - moved_;
+  const std::size_t most = std::min(rest, kMostLent);
   std::optional<Loan> loan;
-  if (bytes >= spec_.least_loan) loan = spec_.send->try_lend({data, bytes});
+  if (most >= spec_.least_loan) loan = spec_.send->try_lend({data, most}, spec_.may_be_fetched);
+  const std::size_t bytes = loan ? most : std::min(spec_.slice_bytes, rest);
   const bool in_place =
       bytes >= spec_.least_loan && !loan && spec_.send->sends_in_place({data, bytes});
   const std::size_t payload = loan ? sizeof *loan : bytes;
@@ -29,6 +41,7 @@ bool MessageRun::send_slice(std::size_t bytes) {
   const ByteSpan slot = spec_.send->try_acquire(skip + payload);
   if (slot.empty()) return false;
   if (!opened_) std::memcpy(slot.data(), &spec_.descriptor, sizeof spec_.descriptor);
+  note_moved(bytes);
   if (in_place) {
     spec_.send->commit_in_place(skip, {data, bytes});
     return true;
@@ -46,7 +59,7 @@ bool MessageRun::send_slice(std::size_t bytes) {
   return true;
 }
 
-bool MessageRun::receive_slice(std::size_t bytes) {
+bool MessageRun::receive_some() {
   const ByteView message = spec_.recv->try_peek();
   if (message.empty()) return false;
   if (!opened_) {
@@ -56,7 +69,10 @@ bool MessageRun::receive_slice(std::size_t bytes) {
       throw disagreement(spec_.rank, descriptor(), spec_.peer, theirs);
     }
   }
-  const Payload payload = payload_of(message, !opened_, bytes, *spec_.recv);
+  const std::size_t rest = spec_.bytes - moved_;
+  const std::size_t bytes = std::min(loan_in(message, rest) ? kMostLent : spec_.slice_bytes, rest);
+  const Payload payload =
+      payload_of(message, !opened_, bytes, bytes, *spec_.recv, spec_.output + moved_);
   if (payload.data == nullptr) {
     throw wrong_length(spec_.rank, descriptor(), spec_.peer, message, !opened_, bytes);
   }
@@ -65,6 +81,7 @@ bool MessageRun::receive_slice(std::size_t bytes) {
     throw withdrawn(spec_.rank, descriptor(), spec_.peer);
   }
   spec_.recv->release();
+  note_moved(bytes);
   return true;
 }
 
@@ -76,6 +93,7 @@ void MessageRun::copy_own() {
 
 void MessageRun::keep(const std::byte* data, std::size_t bytes) {
   std::byte* const to = spec_.output + moved_;
+  if (data == to) return;  // the kernel has put it there
   if (spec_.past_caches) {
     copy_streaming(to, data, bytes);
   } else if (bytes > 0) {

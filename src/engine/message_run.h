@@ -25,6 +25,7 @@ struct MessageSpec {
   std::size_t bytes = 0;
   std::size_t slice_bytes = 0;  // the most that one message of a link carries
   std::size_t least_loan = SIZE_MAX;
+  bool may_be_fetched = false;  // what is lent, by the kernel
   Descriptor descriptor;  // as its opening has it: both ends call it a send
   int rank = 0;
   int peer = 0;
@@ -40,8 +41,9 @@ class MessageRun {
     return spec_;
   }
 
-  // Moves a slice, if it can be moved now; a message of nothing opens, too. One at a time, so that
-  // slices to and from a peer take turns and go on its shuttles (shuttles.h).
+  // Moves a slice, or what is lent in place of several, if it can be moved now; a message of
+  // nothing opens, too. One at a time, so that slices to and from a peer take turns and go on its
+  // shuttles (shuttles.h).
   bool move();
   // Whether all was moved.
   bool is_moved() const { return opened_ && moved_ == spec_.bytes; }
@@ -57,8 +59,9 @@ class MessageRun {
   Descriptor descriptor() const;
 
  private:
-  bool send_slice(std::size_t bytes);
-  bool receive_slice(std::size_t bytes);
+  bool send_some();
+  bool receive_some();
+  void note_moved(std::size_t bytes);
   void copy_own();
   void keep(const std::byte* data, std::size_t bytes);
 

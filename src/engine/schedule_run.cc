@@ -105,21 +105,43 @@ inline bool ScheduleRun::do_slice(const PlannedStep& step, Slice slice, bool fir
 // Does the slices of one step that can be done now; true once all are. The first message of an
 // operation on a link is sent even if it carries no data: it opens with the descriptor.
 bool ScheduleRun::do_step(const PlannedStep& step) {
-  if (is_lone_) return do_slice(step, {0, lone_.bytes}, true);
+  if (is_lone_) return do_slice(step, {0, lone_.bytes, lone_.bytes}, true);
   const Range part = spec_.slicing.part(step.extent, pass_);
   const std::size_t slices = spec_.slicing.slices(part);
   for (;;) {
     const bool first = pass_ == 0 && slice_ == 0;
     if (slice_ >= slices && !(first && slices == 0)) return true;
-    Slice slice;
-    if (slices > 0) {
-      const Range range = spec_.slicing.slice(part, slice_);
-      slice = {(range.offset - part.offset) * element_bytes_, range.count * element_bytes_};
-    }
+    Slice slice = slices > 0 ? slice_of(part) : Slice{};
+    const bool is_last = slice.bytes == slice.rest || may_go_whole(step, slice);
+    if (is_last) slice.bytes = slice.rest;
     if (!do_slice(step, slice, first)) return false;
     if (slices == 0) return true;
-    ++slice_;
+    slice_ = is_last ? slices : slice_ + 1;
   }
+}
+
+inline ScheduleRun::Slice ScheduleRun::slice_of(const Range& part) {
+  const Range range = spec_.slicing.slice(part, slice_);
+  const std::size_t offset = range.offset - part.offset;
+  return {offset * element_bytes_, range.count * element_bytes_,
+          (part.count - offset) * element_bytes_};
+}
+
+// Whether what is left of the pass's part can be one message: all of it is there, and is lent; or
+// the message that has come is such a one, and nothing else is to be done with it than to keep it.
+// Not where its last slice would be too short to be part of a loan.
+bool ScheduleRun::may_go_whole(const PlannedStep& step, const Slice& slice) {
+  if (slice.bytes < kLeastLoan || step.fold_count > 0) return false;
+  const std::size_t tail = slice.rest % slice.bytes;
+  if (tail != 0 && tail < kLeastLoan) return false;
+  if (step.recv == nullptr) {
+    if (step.send == nullptr) return false;
+    const std::optional<Lent> lent = try_lend(step, {slice.offset, slice.rest, slice.rest});
+    return lent && lent->loan;
+  }
+  if (step.send != nullptr || step.src) return false;
+  const std::optional<Loan> loan = loan_in(step.recv->try_peek(), slice.bytes);
+  return loan && loan->bytes > slice.bytes && loan->bytes >= slice.rest;
 }
 
 bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first) {
@@ -130,8 +152,12 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
   std::byte* passed_on = nullptr;
   const bool receives = step.recv != nullptr;
   const bool sends = step.send != nullptr;
+  const std::byte* own = source(step.src, slice);
+  std::byte* kept = target(step.dst, slice);
   if (receives) {
-    received = peek(step, *step.recv, step.recv_from, opens_recv, slice.bytes).data();
+    // Not before there is a slot to pass it on in: what is kept may still be needed until then.
+    std::byte* const into = sends || own != nullptr ? nullptr : kept;
+    received = peek(step, *step.recv, step.recv_from, opens_recv, slice, into).data();
     if (received == nullptr) return false;
   }
   const std::optional<Lent> lent = sends ? try_lend(step, slice) : std::nullopt;
@@ -140,8 +166,6 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
     if (passed_on == nullptr) return false;
   }
   const bool is_input = step.src.buffer == Buffer::kInput;
-  const std::byte* own = source(step.src, slice);
-  std::byte* kept = target(step.dst, slice);
   const std::byte* whole = nullptr;  // where all that is sent lies, if it need not go to the slot
   if (sends && !lent && may_send_from_memory(step, slice)) {
     const std::byte* as_it_is = received != nullptr ? received : own;
@@ -162,7 +186,7 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
   apply(step, received, own, is_input, {kept, sent_copy, past_caches}, slice.bytes);
   if (borrowed_) check_still_lent(*step.recv, step.recv_from);
   if (sends && !sends_first) send(step, opens_send, lent, passed_on, whole, slice.bytes);
-  if (receives) step.recv->release();
+  if (receives) release(*step.recv, slice);
   return true;
 }
 
@@ -175,7 +199,7 @@ bool ScheduleRun::do_short_slice(const PlannedStep& step, Slice slice, bool firs
   const bool receives = step.recv != nullptr && (slice.bytes > 0 || opens_recv);
   const bool sends = step.send != nullptr && (slice.bytes > 0 || opens_send);
   if (receives) {
-    received = peek(step, *step.recv, step.recv_from, opens_recv, slice.bytes).data();
+    received = peek(step, *step.recv, step.recv_from, opens_recv, slice).data();
     if (received == nullptr) return false;
   }
   if (sends) {
@@ -218,7 +242,7 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, Slice slice, bool first
     operands[i] = source(from.own, slice);
     if (!is_sent(from)) continue;
     operands[i] =
-        peek(step, *from.recv, from.recv_from, first && from.opens_recv, slice.bytes).data();
+        peek(step, *from.recv, from.recv_from, first && from.opens_recv, slice).data();
     if (operands[i] == nullptr) return false;
   }
   const bool opens_send = first && step.opens_send;
@@ -254,7 +278,7 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, Slice slice, bool first
     send(step, opens_send, lent, passed_on, from_memory ? kept : nullptr, slice.bytes);
   }
   for (int i = 0; i < step.fold_count; ++i) {
-    if (is_sent(sources[i])) sources[i].recv->release();
+    if (is_sent(sources[i])) release(*sources[i].recv, slice);
   }
   return true;
 }
@@ -268,7 +292,7 @@ std::optional<ScheduleRun::Lent> ScheduleRun::try_lend(const PlannedStep& step, 
   if (spec_.in_place && !step.lending.in_place) return std::nullopt;
   const auto lent_of = [&](const Chunk& lent, bool is_copy) -> std::optional<Lent> {
     const ByteView memory(source(lent, slice), slice.bytes);
-    const std::optional<Loan> loan = step.send->try_lend(memory);
+    const std::optional<Loan> loan = step.send->try_lend(memory, spec_.may_be_fetched);
     if (!loan && !step.send->sends_in_place(memory)) return std::nullopt;
     return Lent{memory, loan, is_copy};
   };
@@ -306,9 +330,10 @@ void ScheduleRun::withdraw() const noexcept {
   for (const SendTo& sent : spec_.plan->sends) sent.link->withdraw();
 }
 
-// The data of the next message on a link, null data while there is none.
+// The data of the next message on a link, null data while there is none. `into`: where it may be
+// put already, if the link has to copy it.
 inline ByteView ScheduleRun::peek(const PlannedStep& step, RecvLink& link, int peer, bool opening,
-                                  std::size_t bytes) {
+                                  Slice slice, std::byte* into) {
   const ByteView message = link.try_peek();
   if (message.empty()) {
     waits_for_ = peer;
@@ -316,12 +341,20 @@ inline ByteView ScheduleRun::peek(const PlannedStep& step, RecvLink& link, int p
     return {};
   }
   if (opening) check_opening(step, message, peer);
-  const Payload payload = payload_of(message, opening, bytes, link);
+  const std::size_t bytes = slice.bytes;
+  const Payload payload = payload_of(message, opening, bytes, slice.rest, link, into);
   if (payload.data == nullptr) {
     throw wrong_length(spec_.rank, spec_.descriptor, peer, message, opening, bytes);
   }
   borrowed_ = borrowed_ || payload.lent;
   return {payload.data, bytes};
+}
+
+// Once all is taken that the message brings.
+inline void ScheduleRun::release(RecvLink& link, Slice slice) {
+  if (slice.rest == slice.bytes || !holds_more(link.try_peek(), slice.bytes, slice.rest)) {
+    link.release();
+  }
 }
 
 // Room for a slice in the next slot of a step's send link, null while there is none.

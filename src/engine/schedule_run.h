@@ -46,7 +46,8 @@ struct RunSpec {
   std::int64_t divisor = 1;  // integer averages
   // Slices of fewer bytes are copied rather than lent; at least kLeastLoan.
   std::size_t least_loan = SIZE_MAX;
-  bool in_place = false;  // input and output share memory
+  bool may_be_fetched = false;  // what is lent, by the kernel
+  bool in_place = false;        // input and output share memory
   // The buffers are more than caches hold: output is written past them where nothing reads it
   // again.
   bool past_caches = false;
@@ -91,10 +92,13 @@ class ScheduleRun {
   struct Slice {
     std::size_t offset = 0;  // bytes into the pass's part of its chunk
     std::size_t bytes = 0;
+    std::size_t rest = 0;  // from where it begins to the end of that part
   };
 
   void take(const RunSpec& spec);
   bool do_step(const PlannedStep& step);
+  Slice slice_of(const Range& part);
+  bool may_go_whole(const PlannedStep& step, const Slice& slice);
   bool do_slice(const PlannedStep& step, Slice slice, bool first);
   bool do_long_slice(const PlannedStep& step, Slice slice, bool first);
   bool do_short_slice(const PlannedStep& step, Slice slice, bool first);
@@ -113,7 +117,9 @@ class ScheduleRun {
   void send(const PlannedStep& step, bool opening, const std::optional<Lent>& lent, std::byte* slot,
             const std::byte* memory, std::size_t bytes);
   void check_still_lent(const RecvLink& link, int peer) const;
-  ByteView peek(const PlannedStep& step, RecvLink& link, int peer, bool opening, std::size_t bytes);
+  ByteView peek(const PlannedStep& step, RecvLink& link, int peer, bool opening, Slice slice,
+                std::byte* into = nullptr);
+  static void release(RecvLink& link, Slice slice);
   std::byte* acquire(const PlannedStep& step, bool opening, std::size_t bytes);
   void check_opening(const PlannedStep& step, ByteView message, int peer) const;
   Descriptor opening_of(const PlannedStep& step, int sender) const;

@@ -82,7 +82,9 @@ class FaultySendLink final : public SendLink {
   bool sends_in_place(ByteView data) override { return inside_->sends_in_place(data); }
   bool spares_copy() const noexcept override { return inside_->spares_copy(); }
   bool try_flush() override { return !misfortune_.delays() && inside_->try_flush(); }
-  std::optional<Loan> try_lend(ByteView memory) override { return inside_->try_lend(memory); }
+  std::optional<Loan> try_lend(ByteView memory, bool may_be_fetched) override {
+    return inside_->try_lend(memory, may_be_fetched);
+  }
   void withdraw() noexcept override { inside_->withdraw(); }
 
  private:
@@ -107,7 +109,9 @@ class FaultyRecvLink final : public RecvLink {
     peeked_ = false;
     misfortune_.count_message();
   }
-  ByteView borrow(const Loan& loan) override { return inside_->borrow(loan); }
+  ByteView borrow(const Loan& loan, std::byte* into) override {
+    return inside_->borrow(loan, into);
+  }
   bool still_lent() const override { return inside_->still_lent(); }
 
  private:

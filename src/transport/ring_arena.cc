@@ -31,16 +31,22 @@ std::size_t channel_index(int member, Channel channel) {
   return static_cast<std::size_t>(member) * kChannelCount + static_cast<std::size_t>(channel);
 }
 
+// How a receiver can borrow: it has mapped our heap; the kernel copies for it.
+constexpr std::uint32_t kByMapping = 1;
+constexpr std::uint32_t kByKernel = 2;
+
 class RingSendLink final : public SendLink {
  public:
   RingSendLink(std::shared_ptr<const RingArena> arena, int from, int to, Channel channel,
-               std::size_t belt_bytes, std::shared_ptr<Shuttles> shuttles, const SharedHeap& heap)
+               std::size_t belt_bytes, std::shared_ptr<Shuttles> shuttles, const SharedHeap& heap,
+               std::size_t least_fetched)
       : arena_(std::move(arena)),
         shuttles_(std::move(shuttles)),
         ring_(arena_->ring(from, to, channel), arena_->shape().ring, 0, belt_bytes,
               shuttles_.get()),
         peer_bell_(arena_->bell(to)),
-        heap_(heap) {}
+        heap_(heap),
+        least_fetched_(least_fetched) {}
 
   ByteSpan try_acquire(std::size_t bytes) override { return ring_.try_acquire(bytes); }
   void write(std::byte* at, ByteView data) override {
@@ -59,46 +65,61 @@ class RingSendLink final : public SendLink {
     lent_ = lent_ && !ring_.drained();
     return !lent_;
   }
-  std::optional<Loan> try_lend(ByteView memory) override {
-    if (!heap_.holds(memory)) return std::nullopt;
-    peer_borrows_ = peer_borrows_ || ring_.peer_borrows();
-    if (!peer_borrows_) return std::nullopt;
+  std::optional<Loan> try_lend(ByteView memory, bool may_be_fetched) override {
+    const bool is_mapped = heap_.holds(memory);
+    const bool is_fetched = may_be_fetched && memory.size() >= least_fetched_;
+    if (!is_mapped && !is_fetched) return std::nullopt;
+    if (!peer_borrows(is_mapped ? kByMapping : kByKernel)) return std::nullopt;
     lent_ = true;
-    return Loan{static_cast<std::uint64_t>(memory.data() - heap_.base), memory.size()};
+    const auto place = reinterpret_cast<std::uintptr_t>(memory.data());
+    if (!is_mapped) return Loan{Loan::kInProcess | place, memory.size()};
+    return Loan{place - reinterpret_cast<std::uintptr_t>(heap_.base), memory.size()};
   }
   void withdraw() noexcept override {
     if (lent_) ring_.withdraw();
   }
 
  private:
+  bool peer_borrows(std::uint32_t way) {
+    if (ways_to_borrow_ == 0) ways_to_borrow_ = ring_.ways_to_borrow();
+    return (ways_to_borrow_ & way) != 0;
+  }
+
   std::shared_ptr<const RingArena> arena_;
   std::shared_ptr<Shuttles> shuttles_;
   SlotProducer ring_;
   Doorbell peer_bell_;
   SharedHeap heap_;
   SlotWriter writer_{now_ns};
-  bool peer_borrows_ = false;
+  std::size_t least_fetched_;
+  std::uint32_t ways_to_borrow_ = 0;  // of the peer, as far as we know
   bool lent_ = false;  // a message not yet released may be a loan
 };
 
 class RingRecvLink final : public RecvLink {
  public:
   RingRecvLink(std::shared_ptr<const RingArena> arena, int from, int to, Channel channel,
-               std::shared_ptr<Shuttles> shuttles, ReadableHeap peer_heap)
+               std::shared_ptr<Shuttles> shuttles, int peer, ReadableHeap peer_heap,
+               ProcessMemory peer_memory)
       : arena_(std::move(arena)),
         shuttles_(std::move(shuttles)),
         ring_(arena_->ring(from, to, channel), arena_->shape().ring, 0, shuttles_.get()),
         peer_bell_(arena_->bell(from)),
-        peer_heap_(std::move(peer_heap)) {
-    if (peer_heap_.base != nullptr) ring_.say_that_it_borrows();
+        peer_(peer),
+        peer_heap_(std::move(peer_heap)),
+        peer_memory_(peer_memory) {
+    ring_.say_how_it_borrows((peer_heap_.base != nullptr ? kByMapping : 0) |
+                             (peer_memory_ ? kByKernel : 0));
   }
 
   ByteView try_peek() override { return ring_.try_peek(); }
   void release() override {
+    fetched_ = nullptr;
     ring_.release();
     peer_bell_.ring();
   }
-  ByteView borrow(const Loan& loan) override {
+  ByteView borrow(const Loan& loan, std::byte* into) override {
+    if ((loan.offset & Loan::kInProcess) != 0) return fetch(loan, into);
     if (loan.offset > peer_heap_.bytes || loan.bytes > peer_heap_.bytes - loan.offset) {
       throw_error(ErrorCode::kRemote,
                   "a peer lent %llu bytes at %llu of a heap of %zu; the peer's process is faulty",
@@ -110,11 +131,38 @@ class RingRecvLink final : public RecvLink {
   bool still_lent() const override { return ring_.still_lent(); }
 
  private:
+  ByteView fetch(const Loan& loan, std::byte* into) {
+    if (fetched_ != nullptr && fetched_from_ == loan.offset) return {fetched_, loan.bytes};
+    std::byte* const to = into != nullptr ? into : room_for(loan.bytes);
+    const std::uint64_t from = loan.offset & ~Loan::kInProcess;
+    if (to == nullptr || !peer_memory_.try_read(to, from, loan.bytes)) {
+      throw_error(ErrorCode::kRemote,
+                  "%llu bytes of rank %d's memory cannot be read: it has given up, or freed them "
+                  "in the middle of an operation, or its process is gone",
+                  static_cast<unsigned long long>(loan.bytes), peer_);
+    }
+    fetched_ = to;
+    fetched_from_ = loan.offset;
+    return {to, loan.bytes};
+  }
+  // For what is not wanted anywhere. Null: it is longer than any message.
+  std::byte* room_for(std::size_t bytes) {
+    const std::size_t most = arena_->shape().ring.slot_bytes;
+    if (bytes > most) return nullptr;
+    if (!room_) room_ = Mapping::anonymous(most);
+    return room_.data();
+  }
+
   std::shared_ptr<const RingArena> arena_;
   std::shared_ptr<Shuttles> shuttles_;
   SlotConsumer ring_;
   Doorbell peer_bell_;
+  int peer_;
   ReadableHeap peer_heap_;
+  ProcessMemory peer_memory_;
+  Mapping room_;
+  const std::byte* fetched_ = nullptr;  // what was copied last of the peeked loan
+  std::uint64_t fetched_from_ = 0;
 };
 
 }  // namespace
@@ -189,22 +237,25 @@ ArenaSeat::ArenaSeat(std::shared_ptr<const RingArena> arena, std::vector<int> ra
       sends_made_(ranks_.size() * kChannelCount),
       recvs_made_(ranks_.size() * kChannelCount),
       shuttles_(ranks_.size() * kChannelCount),
-      bytes_of_belts_(context.belt_bytes) {}
+      bytes_of_belts_(context.belt_bytes),
+      least_fetched_(context.least_fetched) {}
 
 std::unique_ptr<SendLink> ArenaSeat::connect(const LinkSpec& spec, const SharedHeap& heap) {
   const int peer = member_of(spec.peer);
   take(sends_made_, peer, spec);
   arena_->warm(self_, peer, spec.channel);
   return std::make_unique<RingSendLink>(arena_, self_, peer, spec.channel, bytes_of_a_belt(),
-                                        shuttles_with(peer, spec.channel), heap);
+                                        shuttles_with(peer, spec.channel), heap, least_fetched_);
 }
 
-std::unique_ptr<RecvLink> ArenaSeat::listen(const LinkSpec& spec, ReadableHeap peer_heap) {
+std::unique_ptr<RecvLink> ArenaSeat::listen(const LinkSpec& spec, ReadableHeap peer_heap,
+                                            ProcessMemory peer_memory) {
   const int peer = member_of(spec.peer);
   take(recvs_made_, peer, spec);
   arena_->warm(peer, self_, spec.channel);
   return std::make_unique<RingRecvLink>(arena_, peer, self_, spec.channel,
-                                        shuttles_with(peer, spec.channel), std::move(peer_heap));
+                                        shuttles_with(peer, spec.channel), spec.peer,
+                                        std::move(peer_heap), peer_memory);
 }
 
 std::shared_ptr<Shuttles> ArenaSeat::shuttles_with(int member, Channel channel) {

@@ -20,6 +20,7 @@
 
 #include "src/base/mapping.h"
 #include "src/base/slot_ring.h"
+#include "src/transport/process_memory.h"
 #include "src/transport/transport.h"
 
 namespace catenary {
@@ -68,9 +69,11 @@ class ArenaSeat {
   // Where ranks take turns on a core, they share its caches, and the homes of slots, which are
   // shorter than belts, are better: links that are made from now on use these and shuttles only.
   void note_crowding(bool is_crowded) { is_crowded_ = is_crowded; }
-  // `heap`: our own, which we lend from; `peer_heap`: the peer's, as far as we can read it.
+  // `heap`: our own, which we lend from; `peer_heap`, `peer_memory`: the peer's, as far as we can
+  // read them.
   std::unique_ptr<SendLink> connect(const LinkSpec& spec, const SharedHeap& heap);
-  std::unique_ptr<RecvLink> listen(const LinkSpec& spec, ReadableHeap peer_heap);
+  std::unique_ptr<RecvLink> listen(const LinkSpec& spec, ReadableHeap peer_heap,
+                                   ProcessMemory peer_memory);
   Doorbell* doorbell() { return &bell_; }
 
  private:
@@ -87,6 +90,7 @@ class ArenaSeat {
   std::vector<bool> recvs_made_;
   std::vector<std::shared_ptr<Shuttles>> shuttles_;  // by channel and member
   std::size_t bytes_of_belts_;                       // of all that we send on together
+  std::size_t least_fetched_;
   bool is_crowded_ = false;
 };
 

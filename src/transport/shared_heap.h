@@ -36,6 +36,7 @@ struct SharedHeap {
 // How a neighbour finds it.
 struct HeapAddress {
   std::uint64_t bytes = 0;  // 0: there is none
+  std::uint64_t base = 0;   // in its process
   std::uint64_t process_namespace = 0;
   std::uint32_t process = 0;
   std::int32_t fd = -1;
@@ -44,6 +45,8 @@ struct HeapAddress {
 static_assert(std::is_trivially_copyable_v<HeapAddress>);
 
 HeapAddress address_of(const SharedHeap& heap);
+// Whether the number of its process means the same process here.
+bool is_in_our_namespace(const HeapAddress& address) noexcept;
 
 // What one rank can read of another's memory.
 struct ReadableHeap {
@@ -54,8 +57,10 @@ struct ReadableHeap {
 
 ReadableHeap map_heap(const HeapAddress& address);
 
-// Where in a heap a message lies that is not copied. Travels in its place.
+// Where in a heap, or in a process, a message lies that is not copied. Travels in its place.
 struct Loan {
+  // With an address in place of an offset: outside of the heap, where only the kernel can read.
+  static constexpr std::uint64_t kInProcess = std::uint64_t{1} << 63;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 };

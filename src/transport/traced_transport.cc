@@ -56,7 +56,9 @@ class TracedTransport::CountingSendLink final : public SendLink {
   bool sends_in_place(ByteView data) override { return inside_->sends_in_place(data); }
   bool try_flush() override { return inside_->try_flush(); }
   bool spares_copy() const noexcept override { return inside_->spares_copy(); }
-  std::optional<Loan> try_lend(ByteView memory) override { return inside_->try_lend(memory); }
+  std::optional<Loan> try_lend(ByteView memory, bool may_be_fetched) override {
+    return inside_->try_lend(memory, may_be_fetched);
+  }
   void withdraw() noexcept override { inside_->withdraw(); }
 
  private:
@@ -78,7 +80,9 @@ class TracedTransport::CountingRecvLink final : public RecvLink {
     inside_->release();
     counters_.count_message(peeked_bytes_);
   }
-  ByteView borrow(const Loan& loan) override { return inside_->borrow(loan); }
+  ByteView borrow(const Loan& loan, std::byte* into) override {
+    return inside_->borrow(loan, into);
+  }
   bool still_lent() const override { return inside_->still_lent(); }
 
  private:

@@ -70,8 +70,9 @@ class SendLink {
 
   // Memory of ours as the peer may read it where it lies, if it can: then the next message may be
   // the Loan, committed in place of the bytes, which must stay as they are until try_flush() says
-  // that nothing is lent any more.
-  virtual std::optional<Loan> try_lend(ByteView) { return std::nullopt; }
+  // that nothing is lent any more. `may_be_fetched`: also where the peer cannot map it, and the
+  // kernel would copy it for the peer.
+  virtual std::optional<Loan> try_lend(ByteView, bool /*may_be_fetched*/) { return std::nullopt; }
   // What was lent, or committed in place, may change from now on, although the peer may still be
   // reading or bytes still be on their way: an operation is given up.
   virtual void withdraw() noexcept {}
@@ -85,8 +86,10 @@ class RecvLink {
   // Gives the peeked slot back to the sender, and rings it.
   virtual void release() = 0;
 
-  // The bytes that the loan in the peeked message stands for, until release().
-  virtual ByteView borrow(const Loan& loan);
+  // The bytes that the loan in the peeked message stands for, until release(). Where they can only
+  // be copied, that is done once for each message: to `into`, if the caller wants them there, which
+  // has room for them.
+  virtual ByteView borrow(const Loan& loan, std::byte* into = nullptr);
   // Whether what was borrowed since the last release() was what the peer meant: it may have given
   // the operation up meanwhile.
   virtual bool still_lent() const { return true; }
@@ -127,6 +130,9 @@ struct TransportContext {
   std::size_t belt_bytes = 0;      // that its messages go round, in shared memory, to all peers
   const Config* config = nullptr;
   SharedHeap heap = {};  // of this process
+  // Messages of so many bytes and more are copied by the kernel out of memory that is not of the
+  // heap, where it can.
+  std::size_t least_fetched = SIZE_MAX;
   BlockFinder find_block = {};
   // Wakes who sleeps until something moves, because another thread has moved it. Never empty.
   std::function<void()> wake = [] {};

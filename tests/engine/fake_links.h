@@ -24,7 +24,7 @@ struct FakeSend final : SendLink {
     if (watched != nullptr) watched_at_commit = *watched;
   }
   bool try_flush() override { return !lent; }
-  std::optional<Loan> try_lend(ByteView memory) override {
+  std::optional<Loan> try_lend(ByteView memory, bool) override {
     if (memory.data() == unmapped) return std::nullopt;
     lent = memory.data();
     return Loan{7, memory.size()};
@@ -45,13 +45,16 @@ struct FakeRecv final : RecvLink {
   ByteView try_peek() override { return message; }
   void release() override {
     released = true;
+    ++releases;
     if (on_release) on_release();
     message = {};
     if (later.empty()) return;
     message = later.front();
     later.erase(later.begin());
   }
-  ByteView borrow(const Loan&) override { return memory; }
+  ByteView borrow(const Loan& loan, std::byte*) override {
+    return ByteView(memory).subspan(loan.offset, loan.bytes);
+  }
   bool still_lent() const override { return !withdrawn; }
 
   Bytes message;
@@ -59,6 +62,7 @@ struct FakeRecv final : RecvLink {
   Bytes memory = Bytes(kCount, std::byte{3});
   bool withdrawn = false;
   bool released = false;
+  int releases = 0;
   std::function<void()> on_release;
 };
 

@@ -129,6 +129,93 @@ TEST_F(Loans, of_the_wrong_length_are_refused) {
   EXPECT_THROW(ScheduleRun(spec_of(Collective::kBroadcast)).advance(), Error);
 }
 
+// Four slices of a chunk, in one pass.
+RunSpec in_slices(RunSpec spec, std::size_t count = kCount) {
+  spec.slicing = Slicing(Partition::split(count, 1, 1), kCount / 4, 8);
+  return spec;
+}
+
+TEST_F(Loans, of_all_that_is_there_are_one_message) {
+  plan_send();
+  plan.steps[0].dst = output(0);
+  ScheduleRun run(in_slices(spec_of(Collective::kBroadcast)));
+  run.advance();
+  EXPECT_EQ(send.commits, 1);
+  Loan loan;
+  std::memcpy(&loan, send.slot.data() + sizeof(Descriptor), sizeof loan);
+  EXPECT_EQ(loan.bytes, kCount);
+  EXPECT_EQ(taken, given);
+}
+
+// A loan says of so little nothing that its length could not say of a message, too.
+TEST_F(Loans, have_no_end_that_is_too_short_for_a_loan) {
+  plan_send();
+  ScheduleRun run(in_slices(spec_of(Collective::kBroadcast), kCount - kLeastLoan / 2));
+  run.advance();
+  EXPECT_EQ(send.commits, 4);
+}
+
+TEST_F(Loans, of_all_that_is_there_are_kept_at_once) {
+  plan_recv();
+  EXPECT_EQ(ScheduleRun(in_slices(spec_of(Collective::kBroadcast))).advance(),
+            Task::Progress::kDone);
+  EXPECT_EQ(taken, recv.memory);
+  EXPECT_EQ(recv.releases, 1);
+}
+
+TEST_F(Loans, of_all_that_is_there_are_passed_on_slice_by_slice) {
+  plan_recv();
+  for (std::size_t i = 0; i < kCount; ++i) recv.memory[i] = static_cast<std::byte>(i / 512);
+  plan.steps[0].send = &send;
+  plan.steps[0].send_to = 2;
+  plan.steps[0].opens_send = true;
+  plan.sends = {{&send, 2}};
+  EXPECT_EQ(ScheduleRun(in_slices(spec_of(Collective::kBroadcast))).advance(),
+            Task::Progress::kDone);
+  EXPECT_EQ(taken, recv.memory);
+  EXPECT_EQ(send.commits, 4);
+  EXPECT_EQ(recv.releases, 1);
+}
+
+// Of two sources of a fold, one lends all at once and the other one slice after the other.
+TEST_F(Loans, of_all_that_is_there_are_folded_with_slices) {
+  FakeRecv other;
+  plan_recv();
+  const Descriptor theirs = bytes_of(Collective::kAllReduce);
+  std::memcpy(recv.message.data(), &theirs, sizeof theirs);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    recv.memory[i] = static_cast<std::byte>(i / 256);
+    other.memory[i] = static_cast<std::byte>(i / 512);
+  }
+  other.message = recv.message;
+  for (std::size_t at = 0; at < kCount; at += kCount / 4) {
+    const Loan loan{at, kCount / 4};
+    Bytes message(sizeof loan);
+    std::memcpy(message.data(), &loan, sizeof loan);
+    if (at > 0) other.later.push_back(message);
+    if (at == 0) std::memcpy(other.message.data() + sizeof theirs, &loan, sizeof loan);
+  }
+  plan.fold_sources = {{.recv = &recv, .recv_from = 1, .opens_recv = true},
+                       {.recv = &other, .recv_from = 2, .opens_recv = true}};
+  plan.steps = {{.dst = output(0), .extent = output(0), .fold_count = 2}};
+  RunSpec spec = in_slices(spec_of(Collective::kAllReduce));
+  spec.kernels =
+      &kernels::reduce_kernels(DataType::kUint8, ReduceOp::kSum, kernels::Isa::kScalar);
+  EXPECT_EQ(ScheduleRun(spec).advance(), Task::Progress::kDone);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(taken[i], static_cast<std::byte>(i / 256 + i / 512)) << "byte " << i;
+  }
+  EXPECT_EQ(recv.releases, 1);
+  EXPECT_EQ(other.releases, 4);
+}
+
+TEST_F(Loans, that_end_before_the_pass_does_are_refused) {
+  plan_recv();
+  const Loan loan{0, kCount - 1};
+  std::memcpy(recv.message.data() + sizeof(Descriptor), &loan, sizeof loan);
+  EXPECT_THROW(ScheduleRun(in_slices(spec_of(Collective::kBroadcast))).advance(), Error);
+}
+
 TEST_F(Loans, are_withdrawn_when_an_operation_is_given_up) {
   plan_send();
   Turn turn;

@@ -32,16 +32,18 @@ struct Messages : testing::Test {
     spec.peer = 1;
     return spec;
   }
-  void add_send(std::size_t least_loan = SIZE_MAX) {
+  MessageSpec& add_send(std::size_t least_loan = SIZE_MAX) {
     MessageSpec& spec = add(sends);
     spec.send = &send;
     spec.input = given.data();
     spec.least_loan = least_loan;
+    return spec;
   }
-  void add_recv() {
+  MessageSpec& add_recv() {
     MessageSpec& spec = add(receives);
     spec.recv = &recv;
     spec.output = taken.data();
+    return spec;
   }
   void let_come(const Descriptor& descriptor, const void* payload, std::size_t length) {
     const std::size_t skip = opening_bytes(length);
@@ -265,6 +267,22 @@ TEST_F(Messages, that_are_lent_are_read_where_they_lie) {
   let_come(Loan{0, kCount});
   EXPECT_EQ(group.poll(), Progress::kDone);
   EXPECT_EQ(taken, recv.memory);
+}
+
+// Nor do they have to fit into a slot.
+TEST_F(Messages, that_are_lent_are_one_message_of_a_link) {
+  add_send(kLeastLoan).slice_bytes = kCount / 2;
+  EXPECT_EQ(group.poll(), Progress::kSome);
+  EXPECT_EQ(send.commits, 1);
+  send.lent = nullptr;
+  EXPECT_EQ(group.poll(), Progress::kDone);
+
+  group.begin(owner);
+  add_recv().slice_bytes = kCount / 2;
+  let_come(Loan{0, kCount});
+  EXPECT_EQ(group.poll(), Progress::kDone);
+  EXPECT_EQ(taken, recv.memory);
+  EXPECT_EQ(recv.releases, 1);
 }
 
 TEST_F(Messages, that_were_withdrawn_are_not_taken) {

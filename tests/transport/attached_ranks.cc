@@ -143,6 +143,7 @@ Rank::Rank(GroupBlock& block, const Variant& variant, const TestHeap& heap, int 
   context.slots = variant.slots;
   context.config = &block.config;
   context.heap = heap.shared();
+  context.least_fetched = kLeastFetched;
   transport_ = variant.make(context);
   if (variant.is_faulty()) {
     transport_ = make_faulty_transport(std::move(transport_), variant.faults);

@@ -16,6 +16,9 @@
 
 namespace catenary::test {
 
+// What ranks of tests have as TransportContext::least_fetched.
+inline constexpr std::size_t kLeastFetched = 2048;
+
 enum class RunAs { kThreads, kProcesses };
 
 // One way to set a transport up; the suite runs once for each.

@@ -15,7 +15,7 @@ constexpr std::size_t kLentBytes = 100'000;
 void lend(Rank& self, SendLink& link, std::uint64_t message) {
   const ByteSpan memory = self.heap().part(self.rank).first(kLentBytes);
   fill(memory, message);
-  const std::optional<Loan> loan = link.try_lend(memory);
+  const std::optional<Loan> loan = link.try_lend(memory, false);
   require(loan.has_value(), "nothing is lent");
   ByteSpan slot;
   self.wait_until([&] { return !(slot = link.try_acquire(sizeof *loan)).empty(); });
@@ -23,13 +23,13 @@ void lend(Rank& self, SendLink& link, std::uint64_t message) {
   link.commit(sizeof *loan);
 }
 
-ByteView borrow(Rank& self, RecvLink& link) {
+ByteView borrow(Rank& self, RecvLink& link, std::byte* into = nullptr) {
   ByteView view;
   self.wait_until([&] { return !(view = link.try_peek()).empty(); });
   Loan loan;
   require(view.size() == sizeof loan, "a message that is no loan");
   std::memcpy(&loan, view.data(), sizeof loan);
-  return link.borrow(loan);
+  return link.borrow(loan, into);
 }
 
 }  // namespace
@@ -40,10 +40,10 @@ TEST_P(Conformance, what_is_lent_is_read_where_it_lies) {
     const auto from = self.listen(self.previous());
     self.barrier();
     const ByteSpan memory = self.heap().part(self.rank);
-    require(to->try_lend(memory).has_value() == self.transport().shares_memory(),
+    require(to->try_lend(memory, false).has_value() == self.transport().shares_memory(),
             "who shares memory can lend, and nobody else");
     std::byte elsewhere[64];
-    require(!to->try_lend(elsewhere), "memory outside of the heap is lent");
+    require(!to->try_lend(elsewhere, false), "memory outside of the heap is lent");
     if (!self.transport().shares_memory()) return;
     for (std::uint64_t message = 0; message < 20; ++message) {
       const auto number = [&](int rank) { return message * 8 + static_cast<std::uint64_t>(rank); };
@@ -54,6 +54,56 @@ TEST_P(Conformance, what_is_lent_is_read_where_it_lies) {
       require(from->still_lent(), "withdrawn by nobody");
       from->release();
       self.wait_until([&] { return to->try_flush(); });
+    }
+  });
+}
+
+// By the kernel, of which every test rank is a process of one user: once for each message, to where
+// it is wanted, or else to a place of the link's.
+TEST_P(Conformance, what_cannot_be_mapped_is_fetched) {
+  const std::size_t most = GetParam().slot_bytes;
+  run_ranks(GetParam(), 2, [&](Rank& self) {
+    if (!self.transport().shares_memory()) return;
+    const auto to = self.connect(self.next());
+    const auto from = self.listen(self.previous());
+    self.barrier();
+    Bytes memory(kLentBytes);
+    Bytes taken(kLentBytes);
+    require(!to->try_lend(ByteView(memory).first(kLeastFetched - 1), true), "too little is lent");
+    for (std::uint64_t message = 0; message < 20; ++message) {
+      const bool has_a_place = message % 2 == 0 || most < kLeastFetched;
+      const std::size_t bytes = has_a_place ? kLentBytes : most;
+      fill(ByteSpan(memory).first(bytes), message);
+      const std::optional<Loan> loan = to->try_lend(ByteView(memory).first(bytes), true);
+      require(loan && loan->bytes == bytes, "nothing is lent");
+      ByteSpan slot;
+      self.wait_until([&] { return !(slot = to->try_acquire(sizeof *loan)).empty(); });
+      std::memcpy(slot.data(), &*loan, sizeof *loan);
+      to->commit(sizeof *loan);
+      const ByteView got = borrow(self, *from, has_a_place ? taken.data() : nullptr);
+      check(got, bytes, message);
+      require((got.data() == taken.data()) == has_a_place, "it lies elsewhere");
+      require(from->still_lent(), "withdrawn by nobody");
+      from->release();
+      self.wait_until([&] { return to->try_flush(); });
+      self.barrier();
+    }
+  });
+}
+
+// Whoever has freed it must not take the reader with it.
+TEST_P(Conformance, what_is_not_there_any_more_is_not_fetched) {
+  run_ranks(GetParam(), 2, [](Rank& self) {
+    if (!self.transport().shares_memory()) return;
+    const auto from = self.listen(self.previous());
+    for (const std::uint64_t address : {std::uint64_t{0}, std::uint64_t{4096}, ~std::uint64_t{0}}) {
+      bool refused = false;
+      try {
+        from->borrow({Loan::kInProcess | address, 2048});
+      } catch (const Error& error) {
+        refused = error.code() == ErrorCode::kRemote;
+      }
+      require(refused, "what is not there is read");
     }
   });
 }

@@ -34,7 +34,9 @@ class LoopbackTransport final : public Transport {
     return seat_->connect(spec, context_.heap);
   }
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override {
-    return seat_->listen(spec, {nullptr, context_.heap.base, context_.heap.bytes});
+    const bool fetches = context_.least_fetched != SIZE_MAX;
+    return seat_->listen(spec, {nullptr, context_.heap.base, context_.heap.bytes},
+                         fetches ? ProcessMemory::own() : ProcessMemory());
   }
   bool has_come(const LinkSpec&) override { return true; }
   Doorbell* doorbell() override { return seat_ ? seat_->doorbell() : nullptr; }

@@ -1,0 +1,43 @@
+// ProcessMemory: what lies in another process of this machine, copied by the kernel
+// (process_vm_readv).
+//
+// That is one copy in place of two for memory that cannot be mapped, and takes a system call and
+// some work for each page. Whether it pays depends on the processor and the kernel, so it is
+// measured.
+//
+// Threads: any. Nothing waits. Owner: none, it is a number. Failure: what cannot be read is an
+// answer, not an error.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "src/transport/shared_heap.h"
+
+namespace catenary {
+
+class ProcessMemory {
+ public:
+  ProcessMemory() = default;  // nobody's
+  // Of the process that has this heap; nobody's if the kernel does not let us. Proven by reading
+  // the token at the heap's beginning.
+  static ProcessMemory of(const HeapAddress& address) noexcept;
+  // Of this process.
+  static ProcessMemory own() noexcept;
+
+  explicit operator bool() const noexcept { return process_ != 0; }
+  // False if not all of it is there to be read, or the process is not there any more.
+  bool try_read(std::byte* to, std::uint64_t from, std::size_t bytes) const noexcept;
+
+ private:
+  explicit ProcessMemory(pid_t process) : process_(process) {}
+  pid_t process_ = 0;
+};
+
+// Whether such a copy takes so little longer than one by the processor that it is better than two
+// through memory that both can map. Measured at the first call, in some 50 us.
+bool copies_by_kernel_pay() noexcept;
+
+}  // namespace catenary
