@@ -23,6 +23,9 @@ constexpr std::size_t kMostDraw = std::size_t{1} << 20;
 // Slices shorter than this are not worth their messages on any machine we know: an eighth of a slot
 // as it is by default, or of a packet.
 constexpr std::size_t kLeastSliceBytes = 7 * 1024;
+// Two ranks that exchange have no pipeline to fill, and what they lend goes in messages of all of a
+// pass's slices: those are not made shorter for less gain than that.
+constexpr double kCutGain = 0.9;
 // Longer messages are cut like these.
 constexpr std::size_t kLongestPriced = std::size_t{1} << 40;
 
@@ -93,9 +96,10 @@ bool Selector::has_room(const Algorithm& algorithm, std::size_t bytes) const {
 Selection Selector::priced(const Algorithm& algorithm, Lengths lengths, std::size_t bytes) const {
   Cut cut = longest_cut(algorithm, lengths, bytes);
   Selection best{&algorithm, algorithm.lanes, cut, -1};
+  const double gain = nranks_ == 2 && !has_root(algorithm.collective) ? kCutGain : 1;
   do {
     const double ns = time_ns(algorithm, bytes, nranks_, cut, machine_, parameters_);
-    if (best.time_ns < 0 || ns < best.time_ns) best = {&algorithm, algorithm.lanes, cut, ns};
+    if (best.time_ns < 0 || ns < gain * best.time_ns) best = {&algorithm, algorithm.lanes, cut, ns};
     cut.slice_bytes /= 2;
   } while (cut.slice_bytes >= kLeastSliceBytes && cut.slice_bytes % kCutBytes == 0);
   return best;
@@ -124,6 +128,8 @@ std::vector<Selection> Selector::candidates(Collective collective, std::size_t b
   if (may_tie) prefer(found, "direct", crowded && !one_sends_all ? kCrowdedTie : kTie);
   const bool may_draw = bytes >= kLeastTie && bytes <= kMostDraw;
   if (may_draw && share_memory) prefer(found, "one_shot", kDraw);
+  // Two ranks' trees are all the same, but for the lanes and chunks of some.
+  if (nranks_ == 2) prefer(found, "chain", kDraw);
   return found;
 }
 
