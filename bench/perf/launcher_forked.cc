@@ -139,6 +139,15 @@ void end_children(const std::vector<pid_t>& children, const sigset_t& signals) {
   }
 }
 
+// What all processes find wrong only the first one says, and others may be done sooner.
+void let_first_speak(std::vector<pid_t>& children) {
+  constexpr int kMost_ms = 100;
+  for (int waited_ms = 0; children[0] > 0 && waited_ms < kMost_ms; ++waited_ms) {
+    if (waitpid(children[0], nullptr, WNOHANG) > 0) children[0] = 0;
+    usleep(1000);
+  }
+}
+
 // The parent's life: waits until all children are done, or one has failed, or a signal comes.
 // Returns the exit status of the run.
 int watch_over(std::vector<pid_t> children, const sigset_t& signals) {
@@ -164,6 +173,7 @@ int watch_over(std::vector<pid_t> children, const sigset_t& signals) {
                    strsignal(WTERMSIG(status)));
     }
     if (result != EXIT_SUCCESS) {
+      let_first_speak(children);
       end_children(children, signals);
       return result;
     }

@@ -96,8 +96,8 @@ void MessageRun::keep(const std::byte* data, std::size_t bytes) {
   if (data == to) return;  // the kernel has put it there
   if (spec_.past_caches) {
     copy_streaming(to, data, bytes);
-  } else if (bytes > 0) {
-    std::memcpy(to, data, bytes);
+  } else {
+    copy(to, data, bytes);
   }
 }
 

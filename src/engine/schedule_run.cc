@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kBlockBytes = 8192;
 
 void copy_unless_same(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (to != nullptr && to != from) std::memcpy(to, from, bytes);
+  if (to != nullptr && to != from) copy(to, from, bytes);
 }
 
 }  // namespace

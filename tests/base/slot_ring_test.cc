@@ -81,10 +81,10 @@ TEST(SlotRing, heads_and_homes_lie_where_the_drawing_says) {
   EXPECT_EQ(kLarge.data_offset(), 20480u);
   EXPECT_EQ(kLarge.data_offset(1), 20480u + 65536u);
   EXPECT_EQ(kLarge.shuttle_offset(), 20480u + 16u * 65536u);
-  EXPECT_EQ(kLarge.bytes(), 20480u + 16u * 65536u + 4u * (65536u + 4096u));
+  EXPECT_EQ(kLarge.bytes(), 20480u + 16u * 65536u + 8u * (65536u + 4096u));
   constexpr SlotRingShape kSmall{2, 64};
   EXPECT_EQ(kSmall.data_offset(), 128u + 2u * 1152u);
-  EXPECT_EQ(kSmall.bytes(), 4096u + 4u * 4096u);
+  EXPECT_EQ(kSmall.bytes(), 4096u + 8u * 4096u);
 }
 
 TEST(SlotRing, zeroed_memory_is_an_empty_ring) {
