@@ -124,7 +124,7 @@ std::vector<Variable> variables_below() {
       number("CATENARY_LEND_BYTES", &Config::least_loan, 0, std::int64_t{1} << 40,
              "Messages of so many bytes and more are read where they lie instead of being copied, "
              "where the buffer comes from ncclMemAlloc or the like and the peer can map it; 1024 "
-             "at the least. 0: none, and no memory is mapped for it."),
+             "at the least. 0: none, and no memory is mapped or fetched."),
       number("CATENARY_FETCH_BYTES", &Config::least_fetched, -1, std::int64_t{1} << 40,
              "Messages of so many bytes and more (and of no fewer than CATENARY_LEND_BYTES) from "
              "other memory are copied once, by the kernel (process_vm_readv), where it lets ranks "

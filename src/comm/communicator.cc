@@ -93,7 +93,6 @@ Communicator::Communicator(int rank, int nranks, Device& device, const Communica
       least_in_place_(static_cast<std::size_t>(config.least_lent_in_place)),
       // Input and output of all ranks, if they share this machine.
       least_past_caches_(last_level_cache_bytes() / static_cast<std::size_t>(2 * nranks)),
-      most_ahead_(slice_bytes_ * static_cast<std::size_t>(config.slots)),
       ledger_(rank),
       send_ends_(static_cast<std::size_t>(nranks)),
       recv_ends_(static_cast<std::size_t>(nranks)) {}

@@ -138,7 +138,7 @@ class Communicator final : public RunOwner {
   void add_messages(std::span<const MessageRequest> messages, GroupRun& run);
   bool are_like_last(std::span<const MessageRequest> messages);
   void write_messages(std::span<const MessageRequest> messages, GroupRun& run);
-  void add_send(const MessageRequest& message, GroupRun::MadeOf made_of, bool is_lone,
+  void add_send(const MessageRequest& message, GroupRun::MadeOf made_of, bool with_receives,
                 GroupRun& run);
   void add_receive(const MessageRequest& message, GroupRun::MadeOf made_of, GroupRun& run);
   void add_own_message(const MessageRequest& send, const MessageRequest& receive,
@@ -161,7 +161,6 @@ class Communicator final : public RunOwner {
   const std::size_t least_loan_;
   const std::size_t least_in_place_;  // operations of fewer bytes lend nothing in place
   const std::size_t least_past_caches_;
-  const std::size_t most_ahead_;  // of a message, that its link holds
 
   // Constant after join().
   UniqueId id_{};

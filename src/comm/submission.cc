@@ -264,12 +264,15 @@ bool Communicator::are_like_last(std::span<const MessageRequest> messages) {
 void Communicator::write_messages(std::span<const MessageRequest> messages, GroupRun& run) {
   own_sends_.clear();
   const auto size = static_cast<std::uint32_t>(messages.size());
+  const bool with_receives = std::ranges::any_of(messages, [this](const MessageRequest& message) {
+    return !message.sends && message.peer != rank_;
+  });
   for (std::uint32_t i = 0; i < size; ++i) {
     if (!messages[i].sends) continue;
     if (messages[i].peer == rank_) {
       own_sends_.push_back(i);
     } else {
-      add_send(messages[i], {.send = i}, size == 1, run);
+      add_send(messages[i], {.send = i}, with_receives, run);
     }
   }
   std::size_t own_receives = 0;
@@ -284,10 +287,11 @@ void Communicator::write_messages(std::span<const MessageRequest> messages, Grou
   }
 }
 
-// A send by itself is over once a link holds all of it, received or not: programs count on that,
-// which send to each other before either receives. In a group nobody can.
-void Communicator::add_send(const MessageRequest& message, GroupRun::MadeOf made_of, bool is_lone,
-                            GroupRun& run) {
+// Where a group only sends, a send is over once its link holds all of it, received or not: programs
+// count on that, which send to each other before any of them receives. Where it receives as well,
+// its peers may have to wait for that.
+void Communicator::add_send(const MessageRequest& message, GroupRun::MadeOf made_of,
+                            bool with_receives, GroupRun& run) {
   SendEnd& end = send_ends_[static_cast<std::size_t>(message.peer)];
   if (end.link == nullptr) end.link = &links_->send_link(message.peer, Channel::kPointToPoint);
   if (message.count * element_bytes(message.type) <= kOneLineDataBytes) end.link->prepare();
@@ -295,7 +299,8 @@ void Communicator::add_send(const MessageRequest& message, GroupRun::MadeOf made
   write(spec, end.turn, message);
   spec.send = end.link;
   spec.input = bytes_of(message);
-  spec.may_be_fetched = !is_lone || spec.bytes > most_ahead_;
+  const std::size_t held = spec.slice_bytes * static_cast<std::size_t>(config_.slots);
+  spec.may_be_fetched = with_receives || spec.bytes > held;
 }
 
 void Communicator::add_receive(const MessageRequest& message, GroupRun::MadeOf made_of,

@@ -35,21 +35,29 @@ inline std::optional<Loan> loan_in(ByteView message, std::size_t bytes) {
   return loan;
 }
 
-// The bytes that a message brings. Null: it does not bring as many as it should. What is wanted of
-// it are `bytes`, of `rest` that are still to come before the pass ends, up to where a longer loan
-// reaches.
+// What is wanted of a message: `bytes`, of `rest` that are still to come before the pass ends. A
+// loan may reach up to there, and may have begun before: it is of `most` bytes at most.
+struct Wanted {
+  std::size_t bytes;
+  std::size_t rest;
+  std::size_t most;
+};
+
+// The bytes that a message brings. Null: it does not bring as many as it should.
 struct Payload {
   const std::byte* data = nullptr;
   bool lent = false;  // they lie in the sender's memory
 };
 
 // `into`: where it may be put, if the link has to copy it.
-inline Payload payload_of(ByteView message, bool opening, std::size_t bytes, std::size_t rest,
-                          RecvLink& link, std::byte* into = nullptr) {
+inline Payload payload_of(ByteView message, bool opening, const Wanted& wanted, RecvLink& link,
+                          std::byte* into = nullptr) {
+  const std::size_t bytes = wanted.bytes;
   if (const std::optional<Loan> loan = loan_in(message, bytes)) {
-    if (loan->bytes == bytes) return {link.borrow(*loan, into).data(), true};
-    if (loan->bytes < rest) return {nullptr, true};
-    return {link.borrow({loan->offset + (loan->bytes - rest), bytes}, into).data(), true};
+    const bool is_whole = loan->bytes >= wanted.rest && loan->bytes <= wanted.most;
+    if (loan->bytes != bytes && !is_whole) return {nullptr, true};
+    const std::uint64_t taken = is_whole ? loan->bytes - wanted.rest : 0;
+    return {link.borrow({loan->offset + taken, bytes}, into).data(), true};
   }
   const std::size_t skip = opening ? opening_bytes(bytes) : 0;
   return {message.size() == skip + bytes ? message.data() + skip : nullptr, false};

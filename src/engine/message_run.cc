@@ -11,9 +11,9 @@ namespace catenary {
 
 namespace {
 
-// What is lent need not fit into a slot, and whoever takes it has nothing else to do meanwhile, nor
-// looks whether it is to be given up.
-constexpr std::size_t kMostLent = std::size_t{1} << 22;
+// What is lent need not fit into a slot. But whoever takes it does so at once, and nothing else
+// meanwhile: some 100 us of it.
+constexpr std::size_t kMostLent = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -72,7 +72,7 @@ bool MessageRun::receive_some() {
   const std::size_t rest = spec_.bytes - moved_;
   const std::size_t bytes = std::min(loan_in(message, rest) ? kMostLent : spec_.slice_bytes, rest);
   const Payload payload =
-      payload_of(message, !opened_, bytes, bytes, *spec_.recv, spec_.output + moved_);
+      payload_of(message, !opened_, {bytes, bytes, bytes}, *spec_.recv, spec_.output + moved_);
   if (payload.data == nullptr) {
     throw wrong_length(spec_.rank, descriptor(), spec_.peer, message, !opened_, bytes);
   }

@@ -137,7 +137,8 @@ bool ScheduleRun::may_go_whole(const PlannedStep& step, const Slice& slice) {
   if (step.recv == nullptr) {
     if (step.send == nullptr) return false;
     const std::optional<Lent> lent = try_lend(step, {slice.offset, slice.rest, slice.rest});
-    return lent && lent->loan;
+    // A copy would have to be made of all before any of it could go.
+    return lent && lent->loan && !lent->is_copy;
   }
   if (step.send != nullptr || step.src) return false;
   const std::optional<Loan> loan = loan_in(step.recv->try_peek(), slice.bytes);
@@ -342,7 +343,8 @@ inline ByteView ScheduleRun::peek(const PlannedStep& step, RecvLink& link, int p
   }
   if (opening) check_opening(step, message, peer);
   const std::size_t bytes = slice.bytes;
-  const Payload payload = payload_of(message, opening, bytes, slice.rest, link, into);
+  const Payload payload = payload_of(
+      message, opening, {bytes, slice.rest, slice.offset + slice.rest}, link, into);
   if (payload.data == nullptr) {
     throw wrong_length(spec_.rank, spec_.descriptor, peer, message, opening, bytes);
   }

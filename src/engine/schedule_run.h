@@ -46,7 +46,7 @@ struct RunSpec {
   std::int64_t divisor = 1;  // integer averages
   // Slices of fewer bytes are copied rather than lent; at least kLeastLoan.
   std::size_t least_loan = SIZE_MAX;
-  bool may_be_fetched = false;  // what is lent, by the kernel
+  bool may_be_fetched = false;  // it is also lent to who has to have the kernel copy it
   bool in_place = false;        // input and output share memory
   // The buffers are more than caches hold: output is written past them where nothing reads it
   // again.

@@ -98,7 +98,8 @@ Isa isa_from(const Config& config) {
     if (is_usable(isa)) return isa;
     throw_error(
         ErrorCode::kInvalidUsage,
-        "CATENARY_ISA=%s: this processor has no %s; the best here is %s. Unset it to use that.",
+        "CATENARY_ISA=%s: this processor, or this build, has no %s; the best here is %s. Unset it "
+        "to use that.",
         config.isa.c_str(), config.isa.c_str(), name_of(best_isa()).data());
   }
   throw_error(

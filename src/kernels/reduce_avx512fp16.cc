@@ -20,8 +20,10 @@ struct Halves : Raw512<2> {
     const __mmask32 is_nan = _mm512_cmp_ph_mask(value, value, _CMP_UNORD_Q);
     return _mm512_mask_mov_epi16(_mm512_castph_si512(value), is_nan, _mm512_set1_epi16(0x7e00));
   }
-  static Value add(Value a, Value b) { return _mm512_add_ph(a, b); }
-  static Value mul(Value a, Value b) { return _mm512_mul_ph(a, b); }
+  // Rounded to nearest, whatever the thread's environment says, as conversions to halves are.
+  static constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  static Value add(Value a, Value b) { return _mm512_add_round_ph(a, b, kNearest); }
+  static Value mul(Value a, Value b) { return _mm512_mul_round_ph(a, b, kNearest); }
   // VMAXPH and VMINPH take the second operand where either is NaN, and of two zeros. So the sum is
   // NaN where one is, and what is equal has the same bits but for the sign of zeros.
   static Value max(Value a, Value b) {

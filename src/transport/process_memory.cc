@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <limits>
 
 #include "src/base/clock.h"
-#include "src/base/mapping.h"
+#include "src/base/error.h"
 
 namespace catenary {
 namespace {
@@ -32,43 +33,54 @@ std::int64_t shortest_ns(Copy copy) {
   return shortest;
 }
 
-bool measure_copies() {
-  const Mapping memory = Mapping::anonymous(2 * kSampleBytes);
-  std::byte* const to = memory.data();
-  std::byte* const from = to + kSampleBytes;
-  std::memset(to, 1, 2 * kSampleBytes);
+bool measure_copies() noexcept {
+  static std::byte to[kSampleBytes];
+  static std::byte from[kSampleBytes];
+  std::memset(from, 1, kSampleBytes);
   const ProcessMemory own = ProcessMemory::own();
-  bool is_allowed = true;
+  int refused = 0;
   const std::int64_t by_kernel = shortest_ns([&] {
-    is_allowed &= own.try_read(to, reinterpret_cast<std::uintptr_t>(from), kSampleBytes);
+    refused |= own.try_read(to, reinterpret_cast<std::uintptr_t>(from), kSampleBytes);
   });
   const std::int64_t plain = shortest_ns([&] { std::memcpy(to, from, kSampleBytes); });
-  return is_allowed && by_kernel <= kMostTimes * plain;
+  return refused == 0 && by_kernel <= kMostTimes * plain;
 }
 
 }  // namespace
 
-ProcessMemory ProcessMemory::of(const HeapAddress& address) noexcept {
-  if (address.bytes == 0 || !is_in_our_namespace(address)) return {};
+ProcessMemory ProcessMemory::of(const HeapAddress& address) {
   const ProcessMemory memory(static_cast<pid_t>(address.process));
   std::array<std::byte, SharedHeap::kTokenBytes> token{};
-  const bool is_read = memory.try_read(token.data(), address.base, token.size());
-  return is_read && token == address.token ? memory : ProcessMemory();
+  const int refused = memory.try_read(token.data(), address.base, token.size());
+  if (refused != 0) throw_system_error("the kernel does not copy from its process", refused);
+  if (token != address.token)
+    throw_error(ErrorCode::kSystem, "another process has taken its number");
+  return memory;
 }
 
 ProcessMemory ProcessMemory::own() noexcept { return ProcessMemory(::getpid()); }
 
-bool ProcessMemory::try_read(std::byte* to, std::uint64_t from, std::size_t bytes) const noexcept {
+int ProcessMemory::try_read(std::byte* to, std::uint64_t from, std::size_t bytes) const noexcept {
+  if (process_ == 0) return ESRCH;
   while (bytes > 0) {
     const iovec here = {to, bytes};
     const iovec there = {reinterpret_cast<void*>(from), bytes};
     const ssize_t read = ::process_vm_readv(process_, &here, 1, &there, 1, 0);
-    if (read <= 0) return false;
+    if (read < 0) return errno;
+    if (read == 0) return EFAULT;
     to += read;
     from += static_cast<std::uint64_t>(read);
     bytes -= static_cast<std::size_t>(read);
   }
-  return true;
+  return 0;
+}
+
+bool ProcessMemory::can_read(ByteView memory) const noexcept {
+  const auto reads = [this](const std::byte& from) {
+    std::byte byte{};
+    return try_read(&byte, reinterpret_cast<std::uintptr_t>(&from), 1) == 0;
+  };
+  return !memory.empty() && reads(memory.front()) && reads(memory.back());
 }
 
 bool copies_by_kernel_pay() noexcept {

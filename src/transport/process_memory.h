@@ -6,7 +6,7 @@
 // measured.
 //
 // Threads: any. Nothing waits. Owner: none, it is a number. Failure: what cannot be read is an
-// answer, not an error.
+// answer, not an error, but for of().
 #pragma once
 
 #include <sys/types.h>
@@ -21,15 +21,18 @@ namespace catenary {
 class ProcessMemory {
  public:
   ProcessMemory() = default;  // nobody's
-  // Of the process that has this heap; nobody's if the kernel does not let us. Proven by reading
-  // the token at the heap's beginning.
-  static ProcessMemory of(const HeapAddress& address) noexcept;
+  // Of the process that has this heap, of which map_heap() has proven that it is who it says.
+  // Throws kSystem if the kernel does not let us.
+  static ProcessMemory of(const HeapAddress& address);
   // Of this process.
   static ProcessMemory own() noexcept;
 
   explicit operator bool() const noexcept { return process_ != 0; }
-  // False if not all of it is there to be read, or the process is not there any more.
-  bool try_read(std::byte* to, std::uint64_t from, std::size_t bytes) const noexcept;
+  // 0, or the kernel's reason not to read: ESRCH where the process is not there any more.
+  int try_read(std::byte* to, std::uint64_t from, std::size_t bytes) const noexcept;
+  // Whether the kernel would read such memory: not devices', nor what is kept from it on purpose.
+  // Looks at both ends.
+  bool can_read(ByteView memory) const noexcept;
 
  private:
   explicit ProcessMemory(pid_t process) : process_(process) {}

@@ -1,6 +1,8 @@
 #include "src/transport/ring_arena.h"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 
 #include "src/base/error.h"
 #include "src/transport/slot_writer.h"
@@ -12,7 +14,7 @@ namespace {
 constexpr std::size_t kMostBytes = std::size_t{1} << 46;
 
 // Groups and rings that are warmed: beyond, the pages of all pairs add up. Eight members with rings
-// of 16 slots have 10 MB of them a channel, once all pairs are linked.
+// of 16 slots have 12 MB of them a channel, once all pairs are linked.
 constexpr int kMostWarmedMembers = 8;
 constexpr std::uint32_t kMostWarmedSlots = 16;
 // Of all belts of a rank, and of one: shorter ones are no better than the homes of slots.
@@ -70,6 +72,7 @@ class RingSendLink final : public SendLink {
     const bool is_fetched = may_be_fetched && memory.size() >= least_fetched_;
     if (!is_mapped && !is_fetched) return std::nullopt;
     if (!peer_borrows(is_mapped ? kByMapping : kByKernel)) return std::nullopt;
+    if (!is_mapped && !can_be_fetched(memory)) return std::nullopt;
     lent_ = true;
     const auto place = reinterpret_cast<std::uintptr_t>(memory.data());
     if (!is_mapped) return Loan{Loan::kInProcess | place, memory.size()};
@@ -85,6 +88,18 @@ class RingSendLink final : public SendLink {
     return (ways_to_borrow_ & way) != 0;
   }
 
+  // The same buffers come again and again.
+  bool can_be_fetched(ByteView memory) {
+    const auto holds = [&](ByteView known) {
+      return memory.data() >= known.data() &&
+             memory.data() + memory.size() <= known.data() + known.size();
+    };
+    if (std::ranges::any_of(fetchable_, holds)) return true;
+    if (!ProcessMemory::own().can_read(memory)) return false;
+    fetchable_[next_fetchable_++ % fetchable_.size()] = memory;
+    return true;
+  }
+
   std::shared_ptr<const RingArena> arena_;
   std::shared_ptr<Shuttles> shuttles_;
   SlotProducer ring_;
@@ -93,6 +108,8 @@ class RingSendLink final : public SendLink {
   SlotWriter writer_{now_ns};
   std::size_t least_fetched_;
   std::uint32_t ways_to_borrow_ = 0;  // of the peer, as far as we know
+  std::array<ByteView, 4> fetchable_ = {};
+  std::size_t next_fetchable_ = 0;
   bool lent_ = false;  // a message not yet released may be a loan
 };
 
@@ -134,16 +151,26 @@ class RingRecvLink final : public RecvLink {
   ByteView fetch(const Loan& loan, std::byte* into) {
     if (fetched_ != nullptr && fetched_from_ == loan.offset) return {fetched_, loan.bytes};
     std::byte* const to = into != nullptr ? into : room_for(loan.bytes);
+    if (to == nullptr || !peer_memory_) return RecvLink::borrow(loan, into);
     const std::uint64_t from = loan.offset & ~Loan::kInProcess;
-    if (to == nullptr || !peer_memory_.try_read(to, from, loan.bytes)) {
-      throw_error(ErrorCode::kRemote,
-                  "%llu bytes of rank %d's memory cannot be read: it has given up, or freed them "
-                  "in the middle of an operation, or its process is gone",
-                  static_cast<unsigned long long>(loan.bytes), peer_);
+    if (const int reason = peer_memory_.try_read(to, from, loan.bytes); reason != 0) {
+      throw unfetched(reason);
     }
     fetched_ = to;
     fetched_from_ = loan.offset;
     return {to, loan.bytes};
+  }
+  Error unfetched(int reason) const {
+    if (!ring_.still_lent()) {
+      return {ErrorCode::kRemote,
+              format("rank %d gave an operation up while its memory was being read", peer_)};
+    }
+    if (reason == ESRCH)
+      return {ErrorCode::kRemote, format("rank %d's process is gone", peer_)};
+    return {ErrorCode::kRemote,
+            format("the kernel does not copy what rank %d sends out of its memory (%s); with "
+                   "CATENARY_FETCH_BYTES=0 such messages go another way",
+                   peer_, errno_text(reason).c_str())};
   }
   // For what is not wanted anywhere. Null: it is longer than any message.
   std::byte* room_for(std::size_t bytes) {

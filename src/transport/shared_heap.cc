@@ -26,7 +26,7 @@ std::uint64_t process_namespace() {
 
 // Opens nothing but a memfd: to open what else a descriptor may stand for can have consequences.
 UniqueFd open_heap(const HeapAddress& address) {
-  if (!is_in_our_namespace(address)) {
+  if (address.process_namespace == 0 || address.process_namespace != process_namespace()) {
     throw_error(ErrorCode::kSystem, "its process has no number here (another pid namespace)");
   }
   const std::string path = format("/proc/%u/fd/%d", address.process, address.fd);
@@ -90,10 +90,6 @@ HeapAddress address_of(const SharedHeap& heap) {
   address.fd = heap.fd;
   std::memcpy(address.token.data(), heap.base, address.token.size());
   return address;
-}
-
-bool is_in_our_namespace(const HeapAddress& address) noexcept {
-  return address.process_namespace != 0 && address.process_namespace == process_namespace();
 }
 
 ReadableHeap map_heap(const HeapAddress& address) {

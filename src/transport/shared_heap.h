@@ -45,8 +45,6 @@ struct HeapAddress {
 static_assert(std::is_trivially_copyable_v<HeapAddress>);
 
 HeapAddress address_of(const SharedHeap& heap);
-// Whether the number of its process means the same process here.
-bool is_in_our_namespace(const HeapAddress& address) noexcept;
 
 // What one rank can read of another's memory.
 struct ReadableHeap {

@@ -86,9 +86,9 @@ class RecvLink {
   // Gives the peeked slot back to the sender, and rings it.
   virtual void release() = 0;
 
-  // The bytes that the loan in the peeked message stands for, until release(). Where they can only
-  // be copied, that is done once for each message: to `into`, if the caller wants them there, which
-  // has room for them.
+  // The bytes that the loan in the peeked message stands for, or a part of them, until release() or
+  // another part is asked for. Where they can only be copied, that is done once for each part: to
+  // `into`, if the caller wants them there, which has room for them.
   virtual ByteView borrow(const Loan& loan, std::byte* into = nullptr);
   // Whether what was borrowed since the last release() was what the peer meant: it may have given
   // the operation up meanwhile.

@@ -136,6 +136,35 @@ TEST(Lending, to_a_rank_that_answers_before_it_takes_the_next_message) {
   });
 }
 
+// A group that only sends is over although nobody receives yet, as long as links hold all of it.
+TEST(Lending, of_other_memory_does_not_hold_up_those_who_send_first) {
+  run_crew(2, [](Seat& seat) {
+    const std::vector<float> first(kCount / 2, 1.0F), second(kCount / 2, 2.0F);
+    std::vector<float> taken(kCount / 2), taken_next(kCount / 2);
+    const int peer = 1 - seat.rank;
+    const auto send = [&](const std::vector<float>& data) {
+      require_success(
+          ncclSend(data.data(), data.size(), ncclFloat32, peer, seat.comm, seat.stream), "Send");
+    };
+    const auto receive = [&](std::vector<float>& data) {
+      require_success(
+          ncclRecv(data.data(), data.size(), ncclFloat32, peer, seat.comm, seat.stream), "Recv");
+    };
+    for (int round = 0; round < 3; ++round) {
+      require_success(ncclGroupStart(), "GroupStart");
+      send(first);
+      send(second);
+      require_success(ncclGroupEnd(), "GroupEnd");
+      require_success(ncclGroupStart(), "GroupStart");
+      receive(taken);
+      receive(taken_next);
+      require_success(ncclGroupEnd(), "GroupEnd");
+      seat.finish();
+    }
+    require(taken == first && taken_next == second, "what was received");
+  });
+}
+
 // Suspicion has no place where a rank only waits for its message to be taken.
 TEST(Lending, to_a_rank_that_does_other_things_first_is_no_disagreement) {
   run_crew(2, [](Seat& seat) {

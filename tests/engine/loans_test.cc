@@ -209,11 +209,22 @@ TEST_F(Loans, of_all_that_is_there_are_folded_with_slices) {
   EXPECT_EQ(other.releases, 4);
 }
 
-TEST_F(Loans, that_end_before_the_pass_does_are_refused) {
-  plan_recv();
-  const Loan loan{0, kCount - 1};
-  std::memcpy(recv.message.data() + sizeof(Descriptor), &loan, sizeof loan);
-  EXPECT_THROW(ScheduleRun(in_slices(spec_of(Collective::kBroadcast))).advance(), Error);
+TEST_F(Loans, that_end_before_the_pass_does_or_after_it_are_refused) {
+  for (const std::size_t bytes : {kCount - 1, kCount + 1}) {
+    plan_recv();
+    const Loan loan{0, bytes};
+    std::memcpy(recv.message.data() + sizeof(Descriptor), &loan, sizeof loan);
+    EXPECT_THROW(ScheduleRun(in_slices(spec_of(Collective::kBroadcast))).advance(), Error);
+  }
+}
+
+// That copy would have to be made of all before anything could go.
+TEST_F(Loans, of_the_copy_of_input_go_slice_by_slice) {
+  plan_send();
+  plan.steps[0].dst = output(0);
+  send.unmapped = given.data();
+  ScheduleRun(in_slices(spec_of(Collective::kBroadcast))).advance();
+  EXPECT_GT(send.commits, 1);
 }
 
 TEST_F(Loans, are_withdrawn_when_an_operation_is_given_up) {

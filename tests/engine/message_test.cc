@@ -298,6 +298,12 @@ TEST_F(Messages, that_are_lent_in_the_wrong_length_are_refused) {
   expect_error(ErrorCode::kRemote, "belong to Recv number 0");
 }
 
+TEST_F(Messages, that_are_lent_for_too_long_are_refused) {
+  add_recv();
+  let_come(Loan{0, kCount + 1});
+  expect_error(ErrorCode::kRemote, "belong to Recv number 0");
+}
+
 TEST_F(Messages, are_withdrawn_when_the_group_is_given_up) {
   add_send(kLeastLoan);
   EXPECT_EQ(group.poll(), Progress::kSome);

@@ -291,6 +291,25 @@ INSTANTIATE_TEST_SUITE_P(Table, ReduceKernelsTest, ::testing::ValuesIn(usable_ro
                                   std::string(catenary::name_of(std::get<2>(row.param)));
                          });
 
+// Two halves are added and multiplied as such by one instruction set, and as floats by the others.
+// Every one with some, in all signs and magnitudes.
+TEST(Halves, of_two_have_the_same_bits_by_every_instruction_set) {
+  constexpr std::size_t kAll = 65536;
+  constexpr unsigned kStep = 331;
+  std::vector<std::uint16_t> all(kAll), one(kAll), best(kAll), plain(kAll);
+  for (std::size_t i = 0; i < kAll; ++i) all[i] = static_cast<std::uint16_t>(i);
+  for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax, ReduceOp::kMin}) {
+    const ReduceKernels& kernels = reduce_kernels(DataType::kFloat16, op, best_isa());
+    const ReduceKernels& scalar = reduce_kernels(DataType::kFloat16, op, Isa::kScalar);
+    for (unsigned bits = 0; bits < kAll; bits += kStep) {
+      std::ranges::fill(one, static_cast<std::uint16_t>(bits));
+      kernels.reduce(best.data(), all.data(), one.data(), kAll);
+      scalar.reduce(plain.data(), all.data(), one.data(), kAll);
+      ASSERT_EQ(best, plain) << "with " << bits;
+    }
+  }
+}
+
 TEST(ScalarOneOver, is_the_nearest_value_of_the_type) {
   for (const DataType type :
        {DataType::kFloat16, DataType::kBfloat16, DataType::kFloat8e4m3, DataType::kFloat8e5m2}) {

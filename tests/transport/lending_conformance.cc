@@ -91,6 +91,19 @@ TEST_P(Conformance, what_cannot_be_mapped_is_fetched) {
   });
 }
 
+// Devices' memory, or what a process keeps from the kernel: it goes through slots.
+TEST_P(Conformance, what_the_kernel_does_not_read_is_not_lent) {
+  run_ranks(GetParam(), 2, [](Rank& self) {
+    if (!self.transport().shares_memory()) return;
+    const auto to = self.connect(self.next());
+    const auto from = self.listen(self.previous());
+    self.barrier();
+    const Mapping unreadable = Mapping::try_reserve(kLentBytes);
+    require(!to->try_lend({unreadable.data(), kLentBytes}, true), "what has no pages is lent");
+    self.barrier();
+  });
+}
+
 // Whoever has freed it must not take the reader with it.
 TEST_P(Conformance, what_is_not_there_any_more_is_not_fetched) {
   run_ranks(GetParam(), 2, [](Rank& self) {

@@ -60,7 +60,10 @@ class ShmTransport final : public Transport {
     return seat_->connect(spec, context_.heap);
   }
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override {
-    return seat_->listen(spec, readable_heap(spec.peer), readable_memory(spec.peer));
+    ReadableHeap heap = readable_heap(spec.peer);
+    const bool is_known = heap.base != nullptr;
+    return seat_->listen(spec, std::move(heap),
+                         is_known ? readable_memory(spec.peer) : ProcessMemory());
   }
   bool has_come(const LinkSpec&) override { return true; }
   Doorbell* doorbell() override { return seat_ ? seat_->doorbell() : nullptr; }
@@ -81,14 +84,14 @@ class ShmTransport final : public Transport {
   // Of which it cannot map.
   ProcessMemory readable_memory(int peer) const {
     if (context_.least_fetched == SIZE_MAX) return {};
-    const auto memory = ProcessMemory::of(heaps_[static_cast<std::size_t>(peer)]);
-    if (!memory) {
+    try {
+      return ProcessMemory::of(heaps_[static_cast<std::size_t>(peer)]);
+    } catch (const Error& error) {
       log_info(Subsystem::kShm, -1,
-               format("The kernel does not copy out of rank %d's memory for rank %d: another pid "
-                      "namespace, no such permission (kernel.yama.ptrace_scope), or no heap there",
-                      peer, context_.rank));
+               format("Rank %d has nothing fetched from rank %d's memory: %s", context_.rank, peer,
+                      error.what()));
+      return {};
     }
-    return memory;
   }
 
   // Without a door there is no address, and a rank without an address is reached by nobody.
