@@ -194,12 +194,12 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   const std::size_t least = takes_back ? least_in_place_
                             : holds_up ? std::min(least_in_place_, kLeastRootedLoan)
                                        : 0;
-  // Of operands the kernel would make a copy that is of no other use. Nor may a root that could go
-  // on be held up by it.
-  spec.may_be_fetched = !reduces(request.kind) && !holds_up;
   const bool lends = request_bytes >= least;
   spec.least_loan = lends ? least_loan_ : SIZE_MAX;
   spec.past_caches = request_bytes >= least_past_caches_;
+  // Of operands the kernel would make a copy that is of no other use; nor does it copy past the
+  // caches. And a root that could go on is not to be held up by it.
+  spec.may_be_fetched = !reduces(request.kind) && !spec.past_caches && !holds_up;
   spec.descriptor.kind = request.kind;
   spec.descriptor.type = request.type;
   spec.descriptor.reduction = reduces(request.kind) ? request.reduction.name : Reduction::kNone;
@@ -300,7 +300,7 @@ void Communicator::add_send(const MessageRequest& message, GroupRun::MadeOf made
   spec.send = end.link;
   spec.input = bytes_of(message);
   const std::size_t held = spec.slice_bytes * static_cast<std::size_t>(config_.slots);
-  spec.may_be_fetched = with_receives || spec.bytes > held;
+  spec.may_be_fetched = (with_receives || spec.bytes > held) && !spec.past_caches;
 }
 
 void Communicator::add_receive(const MessageRequest& message, GroupRun::MadeOf made_of,
