@@ -120,7 +120,7 @@ std::vector<Variable> variables_below() {
           "CATENARY_BELT_BYTES", &Config::belt_bytes, -1, 1 << 22,
           "Bytes of shared memory that a rank's messages to others of its machine go round, where "
           "each rank has a core; each other one has its share, none below 256 KB. 0: those of "
-          "slots only. -1: nearly twice the second-level cache."),
+          "slots only. -1: nearly twice the second-level cache, half of one of 2 MB and more."),
       number("CATENARY_LEND_BYTES", &Config::least_loan, 0, std::int64_t{1} << 40,
              "Messages of so many bytes and more are read where they lie instead of being copied, "
              "where the buffer comes from ncclMemAlloc or the like and the peer can map it; 1024 "

@@ -40,10 +40,13 @@ std::optional<UserBlock> find_user_block(const std::byte* address) {
 
 // What is written again before both cores have let go of it is slow to write, so a belt is nearly
 // as long as what they keep for themselves; and those of both directions stay in what they share.
+// Where cores keep more than that, what they let go of is far away, and a belt is better at hand.
+constexpr std::size_t kLargeCache = std::size_t{2} << 20;
 std::size_t belt_bytes(const Config& config) {
   if (config.belt_bytes >= 0) return static_cast<std::size_t>(config.belt_bytes);
   const std::size_t own = second_level_cache_bytes();
-  return std::min(own + own / 4 * 3, last_level_cache_bytes() / 4);
+  const std::size_t wanted = own < kLargeCache ? own + own / 4 * 3 : own / 2;
+  return std::min(wanted, last_level_cache_bytes() / 4);
 }
 
 // Shorter messages are better copied twice than once by a system call.
