@@ -96,7 +96,8 @@ bool Selector::has_room(const Algorithm& algorithm, std::size_t bytes) const {
 Selection Selector::priced(const Algorithm& algorithm, Lengths lengths, std::size_t bytes) const {
   Cut cut = longest_cut(algorithm, lengths, bytes);
   Selection best{&algorithm, algorithm.lanes, cut, -1};
-  const double gain = nranks_ == 2 && !has_root(algorithm.collective) ? kCutGain : 1;
+  const bool exchanges = is_pair() && !has_root(algorithm.collective);
+  const double gain = exchanges ? kCutGain : 1;
   do {
     const double ns = time_ns(algorithm, bytes, nranks_, cut, machine_, parameters_);
     if (best.time_ns < 0 || ns < gain * best.time_ns) best = {&algorithm, algorithm.lanes, cut, ns};
@@ -129,7 +130,7 @@ std::vector<Selection> Selector::candidates(Collective collective, std::size_t b
   const bool may_draw = bytes >= kLeastTie && bytes <= kMostDraw;
   if (may_draw && share_memory) prefer(found, "one_shot", kDraw);
   // Two ranks' trees are all the same, but for the lanes and chunks of some.
-  if (nranks_ == 2) prefer(found, "chain", kDraw);
+  if (is_pair()) prefer(found, "chain", kDraw);
   return found;
 }
 

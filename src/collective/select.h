@@ -76,6 +76,7 @@ class Selector {
   enum class Lengths { kAlike, kUneven };  // of chunks
   Cut longest_cut(const Algorithm& algorithm, Lengths lengths, std::size_t bytes) const;
   Selection priced(const Algorithm& algorithm, Lengths lengths, std::size_t bytes) const;
+  bool is_pair() const { return nranks_ == 2 && machine_.box == 2; }  // that shares memory
   Place place() const { return {.ranks = nranks_, .box = machine_.box}; }
 
   const int nranks_;
