@@ -11,16 +11,20 @@ namespace {
 
 constexpr std::size_t kLentBytes = 100'000;
 
+void commit_loan(Rank& self, SendLink& link, const Loan& loan) {
+  ByteSpan slot;
+  self.wait_until([&] { return !(slot = link.try_acquire(sizeof loan)).empty(); });
+  std::memcpy(slot.data(), &loan, sizeof loan);
+  link.commit(sizeof loan);
+}
+
 // Commits a loan of our part of the heap, filled with `message`; the peer's end must be there.
 void lend(Rank& self, SendLink& link, std::uint64_t message) {
   const ByteSpan memory = self.heap().part(self.rank).first(kLentBytes);
   fill(memory, message);
   const std::optional<Loan> loan = link.try_lend(memory, false);
   require(loan.has_value(), "nothing is lent");
-  ByteSpan slot;
-  self.wait_until([&] { return !(slot = link.try_acquire(sizeof *loan)).empty(); });
-  std::memcpy(slot.data(), &*loan, sizeof *loan);
-  link.commit(sizeof *loan);
+  commit_loan(self, link, *loan);
 }
 
 ByteView borrow(Rank& self, RecvLink& link, std::byte* into = nullptr) {
@@ -76,10 +80,7 @@ TEST_P(Conformance, what_cannot_be_mapped_is_fetched) {
       fill(ByteSpan(memory).first(bytes), message);
       const std::optional<Loan> loan = to->try_lend(ByteView(memory).first(bytes), true);
       require(loan && loan->bytes == bytes, "nothing is lent");
-      ByteSpan slot;
-      self.wait_until([&] { return !(slot = to->try_acquire(sizeof *loan)).empty(); });
-      std::memcpy(slot.data(), &*loan, sizeof *loan);
-      to->commit(sizeof *loan);
+      commit_loan(self, *to, *loan);
       const ByteView got = borrow(self, *from, has_a_place ? taken.data() : nullptr);
       check(got, bytes, message);
       require((got.data() == taken.data()) == has_a_place, "it lies elsewhere");
