@@ -64,8 +64,7 @@ inline Payload payload_of(ByteView message, bool opening, const Wanted& wanted, 
 }
 
 // Whether more is to be taken of the message than those `bytes`.
-inline bool holds_more(ByteView message, std::size_t bytes, std::size_t rest) {
-  if (rest == bytes) return false;
+inline bool holds_more(ByteView message, std::size_t bytes) {
   const std::optional<Loan> loan = loan_in(message, bytes);
   return loan && loan->bytes > bytes;
 }

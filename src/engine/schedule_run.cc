@@ -354,7 +354,7 @@ inline ByteView ScheduleRun::peek(const PlannedStep& step, RecvLink& link, int p
 
 // Once all is taken that the message brings.
 inline void ScheduleRun::release(RecvLink& link, Slice slice) {
-  if (slice.rest == slice.bytes || !holds_more(link.try_peek(), slice.bytes, slice.rest)) {
+  if (slice.rest == slice.bytes || !holds_more(link.try_peek(), slice.bytes)) {
     link.release();
   }
 }
