@@ -129,9 +129,11 @@ std::vector<Variable> variables_below() {
              "Messages of so many bytes and more (and of no fewer than CATENARY_LEND_BYTES) from "
              "other memory are copied once, by the kernel (process_vm_readv), where it lets ranks "
              "do so. 0: never. -1: 32768, if such copies are quick on this machine."),
-      number("CATENARY_LEND_IN_PLACE_BYTES", &Config::least_lent_in_place, 0, std::int64_t{1} << 40,
-             "Reductions and exchanges in place lend nothing if they have fewer bytes: their owner "
-             "takes back every cache line that was read, to write it."),
+      number(
+          "CATENARY_LEND_IN_PLACE_BYTES", &Config::least_lent_in_place, 0, std::int64_t{1} << 40,
+          "Reductions and exchanges in place lend nothing if they have fewer bytes, unless whoever "
+          "reads them puts the result there: their owner takes back every cache line that was "
+          "read, to write it."),
       text("NCCL_HOSTID", &Config::host_id,
            "Ranks with different values never share memory, as if on different hosts."),
       number("CATENARY_DEVICES", &Config::devices, 0, 4096,

@@ -7,6 +7,10 @@ namespace catenary {
 
 // The C library's, which already chooses by size and processor.
 void copy(void* out, const void* in, std::size_t bytes);
+// Nothing where there is no `out`, or it is there already.
+inline void copy_unless_same(void* out, const void* in, std::size_t bytes) {
+  if (out != nullptr && out != in) copy(out, in, bytes);
+}
 
 // Whether this build can write past the caches.
 #ifdef __x86_64__

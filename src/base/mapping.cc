@@ -37,8 +37,9 @@ Mapping Mapping::try_reserve(std::size_t bytes) noexcept {
   return base != MAP_FAILED ? Mapping(static_cast<std::byte*>(base), bytes) : Mapping();
 }
 
-Mapping Mapping::read_only(int fd, std::size_t bytes) {
-  Mapping mapping(map_or_throw(bytes, MAP_SHARED | MAP_NORESERVE, fd, 0, PROT_READ), bytes);
+Mapping Mapping::of_peer(int fd, std::size_t bytes, bool is_writable) {
+  const int access = PROT_READ | (is_writable ? PROT_WRITE : 0);
+  Mapping mapping(map_or_throw(bytes, MAP_SHARED | MAP_NORESERVE, fd, 0, access), bytes);
   // The kernel would fill a sparse file with pages in order to dump it.
   ::madvise(mapping.data(), bytes, MADV_DONTDUMP);
   return mapping;

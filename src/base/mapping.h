@@ -17,8 +17,8 @@ class Mapping {
   static Mapping shared(int fd, std::size_t bytes, std::uint64_t offset = 0);
   // Address space in which nothing is, to map something onto; none if there is not as much.
   static Mapping try_reserve(std::size_t bytes) noexcept;
-  // Maps `bytes` of `fd` so that nobody can write through it, and leaves it out of core dumps.
-  static Mapping read_only(int fd, std::size_t bytes);
+  // Maps `bytes` of another process's `fd`, and leaves them out of core dumps.
+  static Mapping of_peer(int fd, std::size_t bytes, bool is_writable);
   // Private zeroed memory that costs nothing until touched.
   static Mapping anonymous(std::size_t bytes);
 

@@ -3,12 +3,12 @@
 // The memory may be the heap or a memfd that two processes map; zeroed memory is an empty ring, so
 // a ring needs no handshake to come into being, and costs nothing until it is touched.
 //
-//     offset 0       consumer's line: slots released | how it borrows      | 64 bytes
-//     64             producer's: whether it has withdrawn what it lent     | 64 bytes
-//     128            head of slot 0: sequence | bytes | 696 bytes of data  | 704 used of 1152 bytes
-//     1280           head of slot 1                                        |
+//     offset 0       consumer's line: slots released | how it borrows | who writes | 64 bytes
+//     64             producer's: whether it has withdrawn what it lent             | 64 bytes
+//     128            head of slot 0: sequence | bytes | 696 bytes of data          | 704 of 1152
+//     1280           head of slot 1                                                |
 //     ...
-//     data_offset    home of slot 0                                        | slot_bytes
+//     data_offset    home of slot 0                                                | slot_bytes
 //                    home of slot 1 ...                                    |
 //     shuttle_offset shuttle 0, shuttle 1 ...                              | slot_bytes and a gap
 //     belt_offset    the belt                                              | belt_bytes, or none
@@ -24,7 +24,8 @@
 //
 // A message may stand for memory of the producer's that it lends (how, is not the ring's business):
 // a consumer says once how it can borrow, and a producer that lent has lent until the ring is
-// empty.
+// empty. A consumer that writes to such memory says so as long as it does, and first looks whether
+// it may: so a producer that has withdrawn knows whom to wait for.
 //
 // Each side is used by one thread at a time. Nothing waits. The caller owns the memory and keeps it
 // for longer than both sides. The other side may be a faulty process: what it writes is checked
@@ -54,7 +55,7 @@ struct SlotRingShape {
   std::size_t belt_bytes = 0;  // a multiple of 4096
 
   // Counts up when anything of this changes, so that versions that differ in it do not meet.
-  static constexpr int kForm = 4;
+  static constexpr int kForm = 5;
   static constexpr std::size_t kFirstHead = 128;
   static constexpr std::size_t kHeadSpacing = 1152;
   static constexpr std::size_t kPageBytes = 4096;
@@ -126,6 +127,9 @@ class SlotCursor {
   }
   std::atomic<std::uint32_t>& borrows() const {
     return *reinterpret_cast<std::atomic<std::uint32_t>*>(memory_ + sizeof(std::uint32_t));
+  }
+  std::atomic<std::uint32_t>& writer() const {
+    return *reinterpret_cast<std::atomic<std::uint32_t>*>(memory_ + 2 * sizeof(std::uint32_t));
   }
   std::atomic<std::uint32_t>& withdrawn() const {
     return *reinterpret_cast<std::atomic<std::uint32_t>*>(memory_ + 64);
@@ -205,12 +209,15 @@ class SlotProducer {
   bool drained() {
     return cursor_.next() == released_ || (see_released(), cursor_.next() == released_);
   }
-  // What was lent may change after this returns; the consumer can tell.
+  // What was lent may be changed after this returns, once there is no writer(); the consumer can
+  // tell.
   void withdraw() {
     // A read-modify-write, and a fence: the store comes before any change of what was lent.
     cursor_.withdrawn().exchange(1, std::memory_order_seq_cst);
     fence_after_rmw();
   }
+  // The process that writes to what was lent, or 0. Acquire: with 0 comes all that it wrote.
+  std::uint32_t writer() const { return cursor_.writer().load(std::memory_order_acquire); }
 
   // Publishes the first 0 < bytes <= acquired of the span. Who filled it with non-temporal stores
   // has fenced them: a release store does not order those.
@@ -349,6 +356,18 @@ class SlotConsumer {
     acquire_fence();
     return cursor_.withdrawn().load(std::memory_order_relaxed) == 0;
   }
+
+  // Whether what is lent may be written to, which this process, whose number is not 0, does until
+  // end_writing().
+  bool try_begin_writing(std::uint32_t process) {
+    cursor_.writer().exchange(process, std::memory_order_seq_cst);
+    fence_after_rmw();
+    if (cursor_.withdrawn().load(std::memory_order_seq_cst) == 0) return true;
+    end_writing();
+    return false;
+  }
+  // Who stored past the caches has fenced that.
+  void end_writing() { cursor_.writer().store(0, std::memory_order_release); }
 
   // Gives the peeked slot back. Fetches the first line of the head after the next: a producer that
   // runs ahead has filled it, and getting it from there takes as long as all else about a short

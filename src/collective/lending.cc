@@ -30,6 +30,13 @@ class Analysis {
       : collective_(twin_of(collective)), at_(at), mine_(mine), traffic_of_(traffic_of) {}
 
   Lending of(std::size_t step_index) {
+    Lending lending = lent_of(step_index);
+    if (lending.chunk) lending.returned = returned_to(step_index);
+    return lending;
+  }
+
+ private:
+  Lending lent_of(std::size_t step_index) {
     const Step& step = mine_.steps[step_index];
     if (step.send_to == kNobody || step.send_to == at_.rank) return {};
     const bool hands_on = step.recv_from == kNobody && step.src.buffer == Buffer::kInput;
@@ -41,7 +48,47 @@ class Analysis {
     return {step.src, is_safe_in_place(step_index)};
   }
 
- private:
+  // The peer sends in the step that takes our message, and what it sends we only keep.
+  Chunk returned_to(std::size_t sent_at) {
+    if (at_.ranks > kMostRanksInPlace) return {};
+    const int peer = mine_.steps[sent_at].send_to;
+    const auto receives = mine_by_peer().receives_from(peer);
+    if (receives.empty()) return {};
+    const auto sends = mine_by_peer().sends_to(peer);
+    const auto number = std::ranges::lower_bound(sends, sent_at) - sends.begin();
+    const Traffic& theirs = traffic_of_(peer);
+    const auto they_receive = theirs.receives_from(at_.rank);
+    const auto they_send = theirs.sends_to(at_.rank);
+    if (number >= std::ssize(they_receive)) return {};
+    const std::uint32_t taken_at = they_receive[static_cast<std::size_t>(number)];
+    const auto answer = std::ranges::lower_bound(they_send, taken_at);
+    if (answer == they_send.end() || *answer != taken_at) return {};
+    const auto answer_number = static_cast<std::size_t>(answer - they_send.begin());
+    if (answer_number >= receives.size()) return {};
+    const std::size_t kept_at = receives[answer_number];
+    const Step& keeps = mine_.steps[kept_at];
+    const bool is_only_kept =
+        keeps.dst.buffer == Buffer::kOutput && !keeps.src && keeps.send_to == kNobody;
+    if (!is_only_kept || kept_at < sent_at || is_read_by_others(keeps.dst, sent_at)) return {};
+    return keeps.dst;
+  }
+
+  // Whether a step other than that one reads what lies there when the operation begins, if it works
+  // in place.
+  bool is_read_by_others(const Chunk& there, std::size_t but) const {
+    for (std::size_t i = 0; i < mine_.steps.size(); ++i) {
+      const Chunk& src = mine_.steps[i].src;
+      if (i != but && src.buffer == Buffer::kInput && over(collective_, at_, src) == there)
+        return true;
+    }
+    return false;
+  }
+
+  const Traffic& mine_by_peer() {
+    if (!mine_by_peer_) mine_by_peer_.emplace(mine_, at_.ranks);
+    return *mine_by_peer_;
+  }
+
   bool is_safe_in_place(std::size_t lent_at) {
     const Chunk given = mine_.steps[lent_at].src;
     const std::optional<std::size_t> overwritten = overwritten_at(given);
@@ -75,10 +122,9 @@ class Analysis {
   // What the peer sent us last, of what we have received up to the end of step `end`, it sent in
   // the step that takes our message or later.
   bool was_taken_before(std::size_t lent_at, std::size_t end) {
-    if (!mine_by_peer_) mine_by_peer_.emplace(mine_, at_.ranks);
     const int peer = mine_.steps[lent_at].send_to;
-    const auto sends = mine_by_peer_->sends_to(peer);
-    const auto receives = mine_by_peer_->receives_from(peer);
+    const auto sends = mine_by_peer().sends_to(peer);
+    const auto receives = mine_by_peer().receives_from(peer);
     const auto taken = std::ranges::lower_bound(sends, lent_at) - sends.begin();
     const auto received = std::ranges::upper_bound(receives, end) - receives.begin();
     if (received == 0) return false;

@@ -9,6 +9,9 @@
 // Of what is both kept and handed on as it came, input is lent: the receiver need not wait for the
 // copy, and does not read lines that were just written.
 //
+// Where a peer reduces what it is lent and sends the result back, in one step, to where it is only
+// kept, it may put it there itself.
+//
 // Pure; nothing fails.
 #pragma once
 
@@ -27,6 +30,9 @@ inline constexpr int kMostRanksInPlace = 64;
 struct Lending {
   Chunk chunk = {};       // what may be lent in place of the message; none: it must be copied
   bool in_place = false;  // also where input and output share memory
+  // Of output: where the peer may put what it makes of the message and would send back. Whether
+  // input and output share memory or not: nothing else looks there meanwhile.
+  Chunk returned = {};
 };
 
 // For each step of `mine`, which is schedule_of(algorithm, at).

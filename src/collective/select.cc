@@ -16,10 +16,12 @@ constexpr int kMostDirectRanks = 64;
 constexpr double kTie = 1.05;
 constexpr double kCrowdedTie = 1.4;
 constexpr std::size_t kLeastTie = 131072;
-// Times that differ by less are the same, to the model, for messages of so many bytes at most:
-// beyond, what is preferred then is no faster in mapped buffers, and slower in private ones.
+// Times that differ by less are the same, to the model.
 constexpr double kDraw = 1.01;
-constexpr std::size_t kMostDraw = std::size_t{1} << 20;
+// Two ranks on a ring put sums straight into each other's mapped buffers: messages of so many bytes
+// and more go that way where another one is faster by less.
+constexpr double kPairTie = 1.1;
+constexpr std::size_t kLeastPairRing = 65536;
 // Slices shorter than this are not worth their messages on any machine we know: an eighth of a slot
 // as it is by default, or of a packet.
 constexpr std::size_t kLeastSliceBytes = 7 * 1024;
@@ -127,18 +129,17 @@ std::vector<Selection> Selector::candidates(Collective collective, std::size_t b
   // Of two ranks all that `ring` sends can be lent as well.
   const bool may_tie = bytes > kLeastTie && nranks_ > 2 && share_memory;
   if (may_tie) prefer(found, "direct", crowded && !one_sends_all ? kCrowdedTie : kTie);
-  const bool may_draw = bytes >= kLeastTie && bytes <= kMostDraw;
-  if (may_draw && share_memory) prefer(found, "one_shot", kDraw);
+  if (!is_pair()) return found;
   // Two ranks' trees are all the same, but for the lanes and chunks of some.
-  if (is_pair()) prefer(found, "chain", kDraw);
+  prefer(found, "chain", kDraw);
+  if (collective == Collective::kAllReduce && bytes >= kLeastPairRing)
+    prefer(found, "ring", kPairTie);
   return found;
 }
 
 // Puts one first if the model hardly tells it from the fastest. It does not know of messages that
-// are lent where buffers are mapped, as all of two algorithms can be: of `direct`, in place, too,
-// if they are long; of `one_shot` it is input alone, which nobody writes between two operations
-// that read it, while results that were lent have to be taken back from the caches of their
-// readers.
+// are lent where buffers are mapped, as all of `direct` can be, in place, too, if they are long;
+// nor of results that whoever makes them puts where they are wanted.
 void Selector::prefer(std::vector<Selection>& sorted, std::string_view name, double tie) {
   const double longest = tie * std::ranges::min_element(sorted, {}, &Selection::time_ns)->time_ns;
   const auto preferred = std::ranges::find_if(sorted, [&](const Selection& selection) {

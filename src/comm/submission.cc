@@ -189,7 +189,9 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   const std::size_t request_bytes = request.count * parts * element_bytes(request.type);
   recipe.may_lend = request_bytes >= least_loan_;
   spec.in_place = recipe.may_lend && shares_buffer(request, nranks_);
-  const bool takes_back = spec.in_place && overwrites_input(request.kind);
+  // Of what is written in place by the peer who read it the owner takes no line back.
+  const bool takes_back =
+      spec.in_place && overwrites_input(request.kind) && !entry.lanes.front().wants_results;
   const bool holds_up = has_root(request.kind) && device_.executor().crowded();
   const std::size_t least = takes_back ? least_in_place_
                             : holds_up ? std::min(least_in_place_, kLeastRootedLoan)

@@ -41,23 +41,29 @@ struct Wanted {
   std::size_t bytes;
   std::size_t rest;
   std::size_t most;
+  bool may_be_returned = false;  // we have asked the sender to put it where we want it
 };
 
 // The bytes that a message brings. Null: it does not bring as many as it should.
 struct Payload {
   const std::byte* data = nullptr;
-  bool lent = false;  // they lie in the sender's memory
+  bool lent = false;            // they lie in the sender's memory
+  std::byte* result = nullptr;  // where the sender wants what is made of them, too
 };
 
-// `into`: where it may be put, if the link has to copy it.
+// `into`: where it may be put, if the link has to copy it, and where it is if it was returned.
 inline Payload payload_of(ByteView message, bool opening, const Wanted& wanted, RecvLink& link,
                           std::byte* into = nullptr) {
   const std::size_t bytes = wanted.bytes;
   if (const std::optional<Loan> loan = loan_in(message, bytes)) {
     const bool is_whole = loan->bytes >= wanted.rest && loan->bytes <= wanted.most;
     if (loan->bytes != bytes && !is_whole) return {nullptr, true};
+    if (loan->offset == Loan::kReturned) return {wanted.may_be_returned ? into : nullptr, true};
     const std::uint64_t taken = is_whole ? loan->bytes - wanted.rest : 0;
-    return {link.borrow({loan->offset + taken, bytes}, into).data(), true};
+    std::byte* const result =
+        loan->result != Loan::kNowhere ? link.place_for_result(*loan) : nullptr;
+    return {link.borrow({loan->offset + taken, bytes}, into).data(), true,
+            result != nullptr ? result + taken : nullptr};
   }
   const std::size_t skip = opening ? opening_bytes(bytes) : 0;
   return {message.size() == skip + bytes ? message.data() + skip : nullptr, false};

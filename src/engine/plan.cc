@@ -35,6 +35,7 @@ class Compiler {
         ++i;
       }
     }
+    find_what_is_returned();
     find_what_is_for_good();
     return std::move(plan_);
   }
@@ -55,6 +56,20 @@ class Compiler {
       }
       own_input_ = step.src;
       own_messages_ = true;
+    }
+  }
+
+  void find_what_is_returned() {
+    std::set<std::pair<int, int>> asked_for;  // the peer, and the chunk of output
+    for (const PlannedStep& step : plan_.steps) {
+      if (step.lending.returned) asked_for.emplace(step.send_to, step.lending.returned.index);
+    }
+    plan_.wants_results = !asked_for.empty();
+    if (!plan_.wants_results) return;
+    for (PlannedStep& step : plan_.steps) {
+      step.is_returned = step.recv != nullptr && step.send == nullptr && !step.src &&
+                         step.dst.buffer == Buffer::kOutput &&
+                         asked_for.contains({step.recv_from, step.dst.index});
     }
   }
 

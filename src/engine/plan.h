@@ -25,8 +25,9 @@ struct PlannedStep {
   int recv_from = kNobody;
   int send_to = kNobody;
   bool received_first = false;
-  bool for_good = false;    // it writes output that no step reads or sends afterwards
-  bool opens_recv = false;  // the first message of the operation on that link
+  bool is_returned = false;  // whoever sends it was asked to put it where it is kept
+  bool for_good = false;     // it writes output that no step reads or sends afterwards
+  bool opens_recv = false;   // the first message of the operation on that link
   bool opens_send = false;
   int fold_first = 0;  // a fold of `fold_count` sources, the first at this index; 0: not a fold
   int fold_count = 0;
@@ -49,6 +50,7 @@ struct SendTo {
 struct Plan {
   int chunk_count = 1;
   int scratch_count = 0;
+  bool wants_results = false;  // asks peers to put what they sum where it is kept
   std::vector<PlannedStep> steps;
   std::vector<SendTo> sends;  // each link once
   std::vector<FoldSource> fold_sources;

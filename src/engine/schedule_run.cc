@@ -12,13 +12,9 @@
 namespace catenary {
 namespace {
 
-// Where a result is both kept and passed on, it is made and copied in blocks that stay in the
-// first-level cache between the two.
-constexpr std::size_t kBlockBytes = 8192;
-
-void copy_unless_same(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (to != nullptr && to != from) copy(to, from, bytes);
-}
+// A peer that gives an operation up waits as long as it takes to put so much of a result into its
+// memory.
+constexpr std::size_t kWrittenAtATime = 65536;
 
 }  // namespace
 
@@ -140,13 +136,21 @@ bool ScheduleRun::may_go_whole(const PlannedStep& step, const Slice& slice) {
     // A copy would have to be made of all before any of it could go.
     return lent && lent->loan && !lent->is_copy;
   }
-  if (step.send != nullptr || step.src) return false;
+  const bool is_only_kept = step.send == nullptr && !step.src;
+  if (!is_only_kept && !goes_back(step)) return false;
   const std::optional<Loan> loan = loan_in(step.recv->try_peek(), slice.bytes);
-  return loan && loan->bytes > slice.bytes && loan->bytes >= slice.rest;
+  if (!loan || loan->bytes <= slice.bytes || loan->bytes < slice.rest) return false;
+  return is_only_kept || step.recv->place_for_result(*loan) != nullptr;
+}
+
+// Whether it goes to whom its operand came from.
+bool ScheduleRun::goes_back(const PlannedStep& step) {
+  return step.send != nullptr && step.send_to == step.recv_from && step.src;
 }
 
 bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first) {
   borrowed_ = false;
+  result_ = nullptr;
   const bool opens_recv = first && step.opens_recv;
   const bool opens_send = first && step.opens_send;
   const std::byte* received = nullptr;
@@ -160,6 +164,9 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
     std::byte* const into = sends || own != nullptr ? nullptr : kept;
     received = peek(step, *step.recv, step.recv_from, opens_recv, slice, into).data();
     if (received == nullptr) return false;
+    if (result_ != nullptr && goes_back(step)) {
+      return do_returned_slice(step, slice, first, {received, slice.bytes});
+    }
   }
   const std::optional<Lent> lent = sends ? try_lend(step, slice) : std::nullopt;
   if (sends) {
@@ -188,6 +195,30 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
   if (borrowed_) check_still_lent(*step.recv, step.recv_from);
   if (sends && !sends_first) send(step, opens_send, lent, passed_on, whole, slice.bytes);
   if (receives) release(*step.recv, slice);
+  return true;
+}
+
+// The peer that lent the operand wants the result in its own memory: there it is put, and a word
+// takes the place of the message.
+bool ScheduleRun::do_returned_slice(const PlannedStep& step, Slice slice, bool first,
+                                    ByteView received) {
+  const bool opens_send = first && step.opens_send;
+  std::byte* const slot = acquire(step, opens_send, sizeof(Loan));
+  if (slot == nullptr) return false;
+  const std::byte* const own = source(step.src, slice);
+  std::byte* const kept = target(step.dst, slice);
+  for (std::size_t at = 0; at < slice.bytes; at += kWrittenAtATime) {
+    const std::size_t now = std::min(kWrittenAtATime, slice.bytes - at);
+    if (!step.recv->try_begin_writing())
+      throw withdrawn(spec_.rank, spec_.descriptor, step.send_to);
+    compute_for_both(step, received.data() + at, own + at, kept != nullptr ? kept + at : nullptr,
+                     result_ + at, now);
+    step.recv->end_writing();
+  }
+  check_still_lent(*step.recv, step.recv_from);
+  send(step, opens_send, Lent{received, Loan{Loan::kReturned, slice.bytes}, false}, slot, nullptr,
+       slice.bytes);
+  release(*step.recv, slice);
   return true;
 }
 
@@ -242,8 +273,7 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, Slice slice, bool first
     const FoldSource& from = sources[i];
     operands[i] = source(from.own, slice);
     if (!is_sent(from)) continue;
-    operands[i] =
-        peek(step, *from.recv, from.recv_from, first && from.opens_recv, slice).data();
+    operands[i] = peek(step, *from.recv, from.recv_from, first && from.opens_recv, slice).data();
     if (operands[i] == nullptr) return false;
   }
   const bool opens_send = first && step.opens_send;
@@ -293,7 +323,8 @@ std::optional<ScheduleRun::Lent> ScheduleRun::try_lend(const PlannedStep& step, 
   if (spec_.in_place && !step.lending.in_place) return std::nullopt;
   const auto lent_of = [&](const Chunk& lent, bool is_copy) -> std::optional<Lent> {
     const ByteView memory(source(lent, slice), slice.bytes);
-    const std::optional<Loan> loan = step.send->try_lend(memory, spec_.may_be_fetched);
+    const std::optional<Loan> loan =
+        step.send->try_lend(memory, {spec_.may_be_fetched, target(step.lending.returned, slice)});
     if (!loan && !step.send->sends_in_place(memory)) return std::nullopt;
     return Lent{memory, loan, is_copy};
   };
@@ -343,12 +374,14 @@ inline ByteView ScheduleRun::peek(const PlannedStep& step, RecvLink& link, int p
   }
   if (opening) check_opening(step, message, peer);
   const std::size_t bytes = slice.bytes;
-  const Payload payload = payload_of(
-      message, opening, {bytes, slice.rest, slice.offset + slice.rest}, link, into);
+  const Payload payload =
+      payload_of(message, opening, {bytes, slice.rest, slice.offset + slice.rest, step.is_returned},
+                 link, into);
   if (payload.data == nullptr) {
     throw wrong_length(spec_.rank, spec_.descriptor, peer, message, opening, bytes);
   }
   borrowed_ = borrowed_ || payload.lent;
+  if (payload.result != nullptr) result_ = payload.result;
   return {payload.data, bytes};
 }
 
@@ -402,60 +435,6 @@ inline std::byte* ScheduleRun::target(const Chunk& chunk, Slice slice) const {
     return scratch_ + static_cast<std::size_t>(chunk.index) * scratch_stride_ + slice.offset;
   }
   return spec_.output + begin_of(chunk) + slice.offset;
-}
-
-// The heart: what one slice does to bytes. `received` and `own` are operands (either may be null).
-inline void ScheduleRun::apply(const PlannedStep& step, const std::byte* received,
-                               const std::byte* own, bool own_is_input, const Places& to,
-                               std::size_t bytes) {
-  if (computes(received, own, own_is_input)) {
-    return compute(step, received, own, own_is_input, to.kept, to.passed_on, bytes);
-  }
-  const std::byte* from = received != nullptr ? received : own;
-  if (to.passed_on != nullptr) step.send->write(to.passed_on, {from, bytes});
-  if (!to.past_caches) return copy_unless_same(to.kept, from, bytes);
-  if (to.kept != from) copy_streaming(to.kept, from, bytes);
-}
-
-void ScheduleRun::compute(const PlannedStep& step, const std::byte* received, const std::byte* own,
-                          bool own_is_input, std::byte* kept, std::byte* passed_on,
-                          std::size_t bytes) {
-  const bool scale_own = scaled_ && own_is_input && own != nullptr;
-  alignas(64) std::array<std::byte, kBlockBytes> elsewhere;
-  const bool is_written =
-      passed_on != nullptr && (kept != nullptr || step.send->writes_past_caches(bytes));
-  const std::size_t block = is_written ? kBlockBytes : bytes;
-  for (std::size_t at = 0; at < bytes; at += block) {
-    const std::size_t now = std::min(block, bytes - at);
-    const std::size_t count = elements_in(now);
-    std::byte* out = kept != nullptr ? kept + at : is_written ? elsewhere.data() : passed_on + at;
-    if (received == nullptr) {
-      spec_.kernels->scale(out, own + at, spec_.scaling.value, count);
-    } else {
-      combine(step, out, received + at, own + at, scale_own, count);
-    }
-    if (received != nullptr && step.dst.buffer == Buffer::kOutput) finish_average(out, now);
-    if (is_written) step.send->write(passed_on + at, {out, now});
-  }
-}
-
-// The operands in the order that the step says: the bits may depend on it.
-inline void ScheduleRun::combine(const PlannedStep& step, std::byte* out, const std::byte* received,
-                                 const std::byte* own, bool scale_own, std::size_t count) {
-  if (!scale_own) {
-    spec_.kernels->reduce(out, step.received_first ? received : own,
-                          step.received_first ? own : received, count);
-  } else if (!step.received_first) {
-    spec_.kernels->reduce_scaled(out, received, own, spec_.scaling.value, count);
-  } else {
-    spec_.kernels->scale(out, own, spec_.scaling.value, count);
-    spec_.kernels->reduce(out, received, out, count);
-  }
-}
-
-inline void ScheduleRun::finish_average(std::byte* at, std::size_t bytes) {
-  if (spec_.divisor == 1) return;
-  spec_.kernels->divide(at, at, spec_.divisor, elements_in(bytes));
 }
 
 void ScheduleRun::take_scalar() {

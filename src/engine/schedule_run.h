@@ -99,8 +99,12 @@ class ScheduleRun {
   bool do_step(const PlannedStep& step);
   Slice slice_of(const Range& part);
   bool may_go_whole(const PlannedStep& step, const Slice& slice);
+  static bool goes_back(const PlannedStep& step);
   bool do_slice(const PlannedStep& step, Slice slice, bool first);
   bool do_long_slice(const PlannedStep& step, Slice slice, bool first);
+  bool do_returned_slice(const PlannedStep& step, Slice slice, bool first, ByteView received);
+  void compute_for_both(const PlannedStep& step, const std::byte* received, const std::byte* own,
+                        std::byte* kept, std::byte* result, std::size_t bytes);
   bool do_short_slice(const PlannedStep& step, Slice slice, bool first);
   bool do_fold_slice(const PlannedStep& step, Slice slice, bool first);
 
@@ -165,7 +169,8 @@ class ScheduleRun {
   std::size_t step_ = 0;
   std::size_t slice_ = 0;  // of the current step in the current pass
   bool started_ = false;
-  bool borrowed_ = false;  // from a peer, for the slice at hand
+  bool borrowed_ = false;        // from a peer, for the slice at hand
+  std::byte* result_ = nullptr;  // where that peer wants what is made of it, too
   int waits_for_ = kNobody;
   RecvLink* awaited_ = nullptr;  // what the last advance() ended at, if it was that
 };

@@ -126,25 +126,61 @@ template <class Element, int kParts>
 
 enum class Stores { kCached, kStreaming };
 
-// Stores what `compute` makes of each block from `offset` bytes on. It is given a reader of the
-// operands at that block, and a block is stored only after all of it is read, so that `out` may be
-// an operand.
-template <class Element, Stores kStores = Stores::kCached, class Compute>
-[[gnu::always_inline]] inline void for_each_block(void* out, std::size_t count, Compute compute,
+// Where results go.
+template <class Element, Stores kStores>
+struct Out {
+  using Raw = typename Element::Raw;
+  std::byte* to;
+  explicit Out(void* out) : to(static_cast<std::byte*>(out)) {}
+  [[gnu::always_inline]] void put(std::size_t offset, Raw raw) const {
+    if constexpr (kStores == Stores::kStreaming) {
+      Element::stream(to + offset, raw);
+    } else {
+      Element::store(to + offset, raw);
+    }
+  }
+  [[gnu::always_inline]] void put_cached(std::size_t offset, Raw raw) const {
+    Element::store(to + offset, raw);
+  }
+  [[gnu::always_inline]] void put_tail(std::size_t offset, Raw raw, std::size_t bytes) const {
+    Element::store_tail(to + offset, raw, bytes);
+  }
+};
+
+// The same result in two places.
+template <class Element, Stores kFirst, Stores kSecond>
+struct TwoOuts {
+  using Raw = typename Element::Raw;
+  Out<Element, kFirst> first;
+  Out<Element, kSecond> second;
+  TwoOuts(void* out, void* twin) : first(out), second(twin) {}
+  [[gnu::always_inline]] void put(std::size_t offset, Raw raw) const {
+    first.put(offset, raw);
+    second.put(offset, raw);
+  }
+  [[gnu::always_inline]] void put_cached(std::size_t offset, Raw raw) const {
+    first.put_cached(offset, raw);
+    second.put_cached(offset, raw);
+  }
+  [[gnu::always_inline]] void put_tail(std::size_t offset, Raw raw, std::size_t bytes) const {
+    first.put_tail(offset, raw, bytes);
+    second.put_tail(offset, raw, bytes);
+  }
+};
+
+// Puts what `compute` makes of each block from `offset` bytes on. It is given a reader of the
+// operands at that block, and a block is stored only after all of it is read, so that what `out`
+// stands for may be an operand.
+template <class Element, class Outs, class Compute>
+[[gnu::always_inline]] inline void for_each_block(Outs out, std::size_t count, Compute compute,
                                                   std::size_t offset = 0) {
   constexpr std::size_t kRawBytes = sizeof(typename Element::Raw);
   constexpr int kUnroll = Element::kUnroll;
-  auto* to = static_cast<std::byte*>(out);
   const std::size_t bytes = count * Element::kElementBytes;
   const auto store_block = [&](auto at) __attribute__((always_inline)) {
     const Block<Element, kUnroll> block = compute(at);
     for (int i = 0; i < kUnroll; ++i) {
-      auto* place = to + offset + static_cast<std::size_t>(i) * kRawBytes;
-      if constexpr (kStores == Stores::kStreaming) {
-        Element::stream(place, Element::encode(block.part[i]));
-      } else {
-        Element::store(place, Element::encode(block.part[i]));
-      }
+      out.put(offset + static_cast<std::size_t>(i) * kRawBytes, Element::encode(block.part[i]));
     }
   };
   // Not past the end: what lies there may be another core's, about to be written.
@@ -159,28 +195,78 @@ template <class Element, Stores kStores = Stores::kCached, class Compute>
   }
   if constexpr (kUnroll > 1) {
     for (; offset + kRawBytes <= bytes; offset += kRawBytes) {
-      Element::store(to + offset, Element::encode(compute(WholeAt<Element, 1>{offset}).part[0]));
+      out.put_cached(offset, Element::encode(compute(WholeAt<Element, 1>{offset}).part[0]));
     }
   }
   if constexpr (kRawBytes > Element::kElementBytes) {
     if (offset == bytes) return;
     const Block<Element, 1> block = compute(TailAt<Element>{offset, bytes - offset});
-    Element::store_tail(to + offset, Element::encode(block.part[0]), bytes - offset);
+    out.put_tail(offset, Element::encode(block.part[0]), bytes - offset);
   }
+}
+
+template <class Element>
+using Cached = Out<Element, Stores::kCached>;
+
+template <class Element, ReduceOp kOp, class Outs>
+[[gnu::always_inline]] inline void reduce_to(Outs out, const void* a, const void* b,
+                                             std::size_t count, std::size_t offset = 0) {
+  for_each_block<Element>(
+      out,
+      count, [=](auto at) __attribute__((always_inline)) { return combine<kOp>(at(a), at(b)); },
+      offset);
 }
 
 template <class Element, ReduceOp kOp>
 void reduce(void* out, const void* a, const void* b, std::size_t count) {
-  for_each_block<Element>(
-      out,
-      count, [=](auto at) __attribute__((always_inline)) { return combine<kOp>(at(a), at(b)); });
+  reduce_to<Element, kOp>(Cached<Element>(out), a, b, count);
+}
+
+// Whole elements before the first place that a streaming store can go to, and whether there is one.
+template <class Element>
+struct Head {
+  std::size_t count;
+  bool can_stream;
+  explicit Head(const void* out) {
+    const std::size_t bytes =
+        -reinterpret_cast<std::uintptr_t>(out) % sizeof(typename Element::Raw);
+    count = bytes / Element::kElementBytes;
+    can_stream = bytes % Element::kElementBytes == 0;
+  }
+};
+
+template <class Element, ReduceOp kOp>
+void reduce_twice(void* out, void* twin, const void* a, const void* b, std::size_t count,
+                  TwinStores stores) {
+  constexpr Stores kCached = Stores::kCached;
+  if constexpr (requires { &Element::stream; }) {
+    constexpr Stores kStreaming = Stores::kStreaming;
+    const Head<Element> head(twin);
+    if (stores != TwinStores::kCached && head.can_stream && head.count < count) {
+      reduce_to<Element, kOp>(TwoOuts<Element, kCached, kCached>(out, twin), a, b, head.count);
+      const std::size_t offset = head.count * Element::kElementBytes;
+      const bool are_alike =
+          (reinterpret_cast<std::uintptr_t>(out) - reinterpret_cast<std::uintptr_t>(twin)) %
+              sizeof(typename Element::Raw) ==
+          0;
+      if (stores == TwinStores::kBothStreaming && are_alike) {
+        reduce_to<Element, kOp>(TwoOuts<Element, kStreaming, kStreaming>(out, twin), a, b, count,
+                                offset);
+      } else {
+        reduce_to<Element, kOp>(TwoOuts<Element, kCached, kStreaming>(out, twin), a, b, count,
+                                offset);
+      }
+      return Element::fence();
+    }
+  }
+  reduce_to<Element, kOp>(TwoOuts<Element, kCached, kCached>(out, twin), a, b, count);
 }
 
 template <class Element, ReduceOp kOp>
 void reduce_scaled(void* out, const void* a, const void* b, Scalar scale, std::size_t count) {
   const typename Element::Value factor = Element::decode(Element::splat(scale));
   for_each_block<Element>(
-      out, count, [=](auto at) __attribute__((always_inline)) {
+      Cached<Element>(out), count, [=](auto at) __attribute__((always_inline)) {
         return combine<kOp>(at(a), rounded(multiply(at(b), factor)));
       });
 }
@@ -194,7 +280,7 @@ template <class Element, ReduceOp kOp, Stores kStores = Stores::kCached>
     for (int i = 1; i < nsources; ++i) block = combine<kOp>(block, at(sources[i]));
     return block;
   };
-  for_each_block<Element, kStores>(out, count, compute, offset);
+  for_each_block<Element>(Out<Element, kStores>(out), count, compute, offset);
 }
 
 template <class Element, ReduceOp kOp>
@@ -204,17 +290,15 @@ void fold(void* out, const void* const* sources, int nsources, std::size_t count
 
 template <class Element, ReduceOp kOp>
 void fold_streaming(void* out, const void* const* sources, int nsources, std::size_t count) {
-  constexpr std::size_t kElementBytes = Element::kElementBytes;
-  const std::size_t head = -reinterpret_cast<std::uintptr_t>(out) % sizeof(typename Element::Raw);
-  fold<Element, kOp>(out, sources, nsources,
-                     head / kElementBytes < count ? head / kElementBytes : count);
-  if (head / kElementBytes >= count) return;
-  if (head % kElementBytes == 0) {
-    fold_from<Element, kOp, Stores::kStreaming>(head, out, sources, nsources, count);
-    Element::fence();
-  } else {  // no element begins where a streaming store could
-    fold_from<Element, kOp>(head / kElementBytes * kElementBytes, out, sources, nsources, count);
+  const Head<Element> head(out);
+  // If not, no element begins where a streaming store could.
+  if (!head.can_stream || head.count >= count) {
+    return fold<Element, kOp>(out, sources, nsources, count);
   }
+  fold<Element, kOp>(out, sources, nsources, head.count);
+  fold_from<Element, kOp, Stores::kStreaming>(head.count * Element::kElementBytes, out, sources,
+                                              nsources, count);
+  Element::fence();
 }
 
 template <class Element, ReduceOp kOp>
@@ -230,7 +314,8 @@ template <class Element>
 void scale(void* out, const void* in, Scalar scale, std::size_t count) {
   const typename Element::Value factor = Element::decode(Element::splat(scale));
   for_each_block<Element>(
-      out, count, [=](auto at) __attribute__((always_inline)) { return multiply(at(in), factor); });
+      Cached<Element>(out),
+      count, [=](auto at) __attribute__((always_inline)) { return multiply(at(in), factor); });
 }
 
 // The compiler vectorizes this one. Up to 32 bits the quotient is taken in floating point, which is
@@ -267,9 +352,10 @@ template <template <DataType> class Element, DataType kType>
 constexpr void fill_rows(ReduceKernels (&rows)[kReduceOpCount]) {
   using E = Element<kType>;
   const auto row = [&]<ReduceOp kOp>(std::integral_constant<ReduceOp, kOp>) {
-    rows[static_cast<int>(kOp)] = {&reduce<E, kOp>, &reduce_scaled<E, kOp>,
-                                   &fold<E, kOp>,   fold_streaming_kernel<E, kOp>(),
-                                   &scale<E>,       divide_kernel<E>()};
+    rows[static_cast<int>(kOp)] = {
+        &reduce<E, kOp>,   &reduce_twice<E, kOp>,           &reduce_scaled<E, kOp>,
+        &fold<E, kOp>,     fold_streaming_kernel<E, kOp>(), &scale<E>,
+        divide_kernel<E>()};
   };
   [&]<int... kOps>(std::integer_sequence<int, kOps...>) {
     (row(std::integral_constant<ReduceOp, static_cast<ReduceOp>(kOps)>{}), ...);

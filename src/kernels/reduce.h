@@ -42,12 +42,19 @@ Isa best_isa();
 // an instruction set that is not usable here.
 Isa isa_from(const Config& config);
 
+// How a result is stored in two places: past the caches, or not.
+enum class TwinStores : std::uint8_t { kCached, kTwinStreaming, kBothStreaming };
+
 // One row of the table; no pointer is null. Memory may have any alignment. Nothing but the `count`
 // elements of `out` is written, nothing but `count` elements of the inputs is read.
 // `out` may be one of the inputs; otherwise it is disjoint from them.
 struct ReduceKernels {
   // out = a op b
   void (*reduce)(void* out, const void* a, const void* b, std::size_t count);
+  // out = twin = a op b. What is said of `out` holds for `twin`, too. What goes past the caches is
+  // done, for other threads too, on return; where it cannot, it does not.
+  void (*reduce_twice)(void* out, void* twin, const void* a, const void* b, std::size_t count,
+                       TwinStores stores);
   // out = a op (scale * b), the product rounded to the type first: the bits are those of an input
   // that had been scaled before it travelled.
   void (*reduce_scaled)(void* out, const void* a, const void* b, Scalar scale, std::size_t count);

@@ -59,9 +59,7 @@ struct Words64 {
 };
 
 // a | (b & c)
-__m512i or_and(__m512i a, __m512i b, __m512i c) {
-  return _mm512_ternarylogic_epi32(a, b, c, 0xf8);
-}
+__m512i or_and(__m512i a, __m512i b, __m512i c) { return _mm512_ternarylogic_epi32(a, b, c, 0xf8); }
 
 // VRANGE orders zeros by their sign, but prefers a number to a NaN.
 constexpr int kRangeMax = 0b0101;
@@ -144,7 +142,6 @@ struct Float8 : Raw512<1>, Paired<Paired<Floats32>> {
   static Raw joined(__m512i even_codes, __m512i odd_codes) {
     return or_and(_mm512_srli_epi16(even_codes, 8), odd_codes, _mm512_set1_epi16(-0x100));
   }
-
 };
 
 template <DataType>

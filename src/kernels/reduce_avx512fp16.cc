@@ -64,8 +64,9 @@ void fold_halves_streaming(void* out, const void* const* sources, int nsources, 
 
 template <ReduceOp kOp>
 constexpr ReduceKernels row() {
-  return {&reduce<Halves, kOp>,        &reduce_scaled<Halves, kOp>, &fold_halves<kOp>,
-          &fold_halves_streaming<kOp>, &scale<Halves>,              &divide_floats};
+  return {&reduce<Halves, kOp>, &reduce_twice<Halves, kOp>,  &reduce_scaled<Halves, kOp>,
+          &fold_halves<kOp>,    &fold_halves_streaming<kOp>, &scale<Halves>,
+          &divide_floats};
 }
 
 template <int... kOps>

@@ -27,7 +27,7 @@ std::string LoanChecker::unsafe_loan(const Algorithm& algorithm, const ProofCase
   which_ = which;
   schedules_ = &schedules;
   fault_.clear();
-  if (!find_loans(algorithm, source)) return "";
+  if (!find_loans(algorithm, source) || !fault_.empty()) return fault_;
   begin_clocks();
   while (!ready_.empty() && fault_.empty()) {
     const int rank = ready_.back();
@@ -52,7 +52,9 @@ bool LoanChecker::find_loans(const Algorithm& algorithm, const LendingSource& so
     if (!has_input(which_, rank)) continue;
     Place at = place_of(which_, rank);
     at.window = schedules_->window();
-    find_loans_of(rank, source(algorithm, at, schedules_->of(rank), traffic_of));
+    const std::vector<Lending> lendings = source(algorithm, at, schedules_->of(rank), traffic_of);
+    find_loans_of(rank, lendings);
+    judge_returns(rank, lendings);
     found = found || !loans_[index(rank)].empty();
   }
   return found;
@@ -108,6 +110,42 @@ std::uint32_t LoanChecker::taken_at(int rank, int borrower, std::uint32_t lent_a
   const auto number = std::ranges::lower_bound(sends, lent_at) - sends.begin();
   const auto receives = schedules_->traffic_of(borrower).receives_from(rank);
   return number < std::ssize(receives) ? receives[static_cast<std::size_t>(number)] : kNeverTaken;
+}
+
+// ---- What is put where it is wanted
+
+void LoanChecker::judge_returns(int rank, const std::vector<Lending>& lendings) {
+  for (std::uint32_t i = 0; i < lendings.size() && fault_.empty(); ++i) {
+    if (!lendings[i].returned) continue;
+    const std::string fault = fault_of_return(rank, i, lendings[i].returned);
+    if (fault.empty()) continue;
+    fault_ =
+        format("rank %d asks rank %d in step %u to put a result into output %d, %s", rank,
+               schedules_->of(rank).steps[i].send_to, i, lendings[i].returned.index, fault.c_str());
+  }
+}
+
+std::string LoanChecker::fault_of_return(int rank, std::uint32_t lent_at, const Chunk& returned) {
+  const std::vector<Step>& steps = schedules_->of(rank).steps;
+  const int borrower = steps[lent_at].send_to;
+  const std::uint32_t made_at = taken_at(rank, borrower, lent_at);
+  if (made_at == kNeverTaken) return "which never takes the message";
+  const Step& makes = schedules_->of(borrower).steps[made_at];
+  if (makes.send_to != rank) return format("which sends it nothing in its step %u", made_at);
+  const std::uint32_t kept_at = taken_at(borrower, rank, made_at);
+  if (kept_at == kNeverTaken || kept_at <= lent_at) return "and takes it too early or never";
+  const Step& keeps = steps[kept_at];
+  if (keeps.dst != returned || keeps.src || keeps.send_to != kNobody)
+    return format("and does something else with it in step %u", kept_at);
+  for (std::uint32_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    if (step.dst == returned && i != kept_at) return format("which step %u writes as well", i);
+    if (step.src == returned && i <= kept_at) return format("which step %u reads before", i);
+    const bool is_over = step.src.buffer == Buffer::kInput && i != lent_at &&
+                         target_of(rank, step.src) == returned.index;
+    if (is_over) return format("while step %u reads what lies there in place", i);
+  }
+  return "";
 }
 
 // ---- Who knows of it

@@ -1,7 +1,9 @@
 // Proves that what an algorithm may lend in place (src/collective/lending.h) is not written over
 // before it is taken: all ranks run, every message carries what its sender knows of everyone's
 // progress, and whoever writes over what it has lent must know that the borrower is past the step
-// that reads it. So it holds for every order of execution, not only for one.
+// that reads it. So it holds for every order of execution, not only for one. And that where a
+// result may be put by the peer who makes it, nobody else looks from the loan on until it is said
+// to be there.
 //
 // The schedules must be proved otherwise: pairing is taken for granted. Every message is taken to
 // be sent, while those of empty chunks are not: where one is lent none is empty, since chunks
@@ -56,6 +58,8 @@ class LoanChecker {
 
   bool find_loans(const Algorithm& algorithm, const LendingSource& source);
   void find_loans_of(int rank, const std::vector<Lending>& lendings);
+  void judge_returns(int rank, const std::vector<Lending>& lendings);
+  std::string fault_of_return(int rank, std::uint32_t lent_at, const Chunk& returned);
   int target_of(int rank, const Chunk& given) const;
   void note_writers(int rank);
   bool is_written_over(const Loan& loan, const std::vector<Step>& steps) const;

@@ -82,8 +82,8 @@ class FaultySendLink final : public SendLink {
   bool sends_in_place(ByteView data) override { return inside_->sends_in_place(data); }
   bool spares_copy() const noexcept override { return inside_->spares_copy(); }
   bool try_flush() override { return !misfortune_.delays() && inside_->try_flush(); }
-  std::optional<Loan> try_lend(ByteView memory, bool may_be_fetched) override {
-    return inside_->try_lend(memory, may_be_fetched);
+  std::optional<Loan> try_lend(ByteView memory, const Terms& terms) override {
+    return inside_->try_lend(memory, terms);
   }
   void withdraw() noexcept override { inside_->withdraw(); }
 
@@ -113,6 +113,15 @@ class FaultyRecvLink final : public RecvLink {
     return inside_->borrow(loan, into);
   }
   bool still_lent() const override { return inside_->still_lent(); }
+  std::byte* place_for_result(const Loan& loan) override { return inside_->place_for_result(loan); }
+  bool try_begin_writing() override { return inside_->try_begin_writing(); }
+  void write_result(std::byte* at, ByteView data, bool past_caches) override {
+    inside_->write_result(at, data, past_caches);
+  }
+  bool streams_results(std::size_t bytes) const noexcept override {
+    return inside_->streams_results(bytes);
+  }
+  void end_writing() override { inside_->end_writing(); }
 
  private:
   std::unique_ptr<RecvLink> inside_;

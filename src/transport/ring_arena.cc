@@ -1,11 +1,15 @@
 #include "src/transport/ring_arena.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 
+#include "src/base/copy.h"
 #include "src/base/error.h"
 #include "src/transport/slot_writer.h"
+#include "src/transport/writer_watch.h"
 
 namespace catenary {
 namespace {
@@ -67,22 +71,31 @@ class RingSendLink final : public SendLink {
     lent_ = lent_ && !ring_.drained();
     return !lent_;
   }
-  std::optional<Loan> try_lend(ByteView memory, bool may_be_fetched) override {
+  std::optional<Loan> try_lend(ByteView memory, const Terms& terms) override {
     const bool is_mapped = heap_.holds(memory);
-    const bool is_fetched = may_be_fetched && memory.size() >= least_fetched_;
+    const bool is_fetched = terms.may_be_fetched && memory.size() >= least_fetched_;
     if (!is_mapped && !is_fetched) return std::nullopt;
     if (!peer_borrows(is_mapped ? kByMapping : kByKernel)) return std::nullopt;
     if (!is_mapped && !can_be_fetched(memory)) return std::nullopt;
     lent_ = true;
-    const auto place = reinterpret_cast<std::uintptr_t>(memory.data());
-    if (!is_mapped) return Loan{Loan::kInProcess | place, memory.size()};
-    return Loan{place - reinterpret_cast<std::uintptr_t>(heap_.base), memory.size()};
+    const std::size_t bytes = memory.size();
+    if (!is_mapped) {
+      return Loan{Loan::kInProcess | reinterpret_cast<std::uintptr_t>(memory.data()), bytes};
+    }
+    const bool takes_result = terms.result != nullptr && heap_.holds({terms.result, bytes});
+    return Loan{offset_of(memory.data()), bytes,
+                takes_result ? offset_of(terms.result) : Loan::kNowhere};
   }
   void withdraw() noexcept override {
-    if (lent_) ring_.withdraw();
+    if (!lent_) return;
+    ring_.withdraw();
+    wait_for_writer(ring_);
   }
 
  private:
+  std::uint64_t offset_of(const std::byte* place) const {
+    return static_cast<std::uint64_t>(place - heap_.base);
+  }
   bool peer_borrows(std::uint32_t way) {
     if (ways_to_borrow_ == 0) ways_to_borrow_ = ring_.ways_to_borrow();
     return (ways_to_borrow_ & way) != 0;
@@ -116,7 +129,7 @@ class RingSendLink final : public SendLink {
 class RingRecvLink final : public RecvLink {
  public:
   RingRecvLink(std::shared_ptr<const RingArena> arena, int from, int to, Channel channel,
-               std::shared_ptr<Shuttles> shuttles, int peer, ReadableHeap peer_heap,
+               std::shared_ptr<Shuttles> shuttles, int peer, PeerHeap peer_heap,
                ProcessMemory peer_memory)
       : arena_(std::move(arena)),
         shuttles_(std::move(shuttles)),
@@ -137,17 +150,34 @@ class RingRecvLink final : public RecvLink {
   }
   ByteView borrow(const Loan& loan, std::byte* into) override {
     if ((loan.offset & Loan::kInProcess) != 0) return fetch(loan, into);
-    if (loan.offset > peer_heap_.bytes || loan.bytes > peer_heap_.bytes - loan.offset) {
-      throw_error(ErrorCode::kRemote,
-                  "a peer lent %llu bytes at %llu of a heap of %zu; the peer's process is faulty",
-                  static_cast<unsigned long long>(loan.bytes),
-                  static_cast<unsigned long long>(loan.offset), peer_heap_.bytes);
-    }
+    check_bounds(loan.offset, loan.bytes);
     return {peer_heap_.base + loan.offset, loan.bytes};
   }
   bool still_lent() const override { return ring_.still_lent(); }
 
+  std::byte* place_for_result(const Loan& loan) override {
+    if (loan.result == Loan::kNowhere || !peer_heap_.is_writable) return nullptr;
+    check_bounds(loan.result, loan.bytes);
+    return peer_heap_.base + loan.result;
+  }
+  bool try_begin_writing() override { return ring_.try_begin_writing(process_); }
+  void write_result(std::byte* at, ByteView data, bool past_caches) override {
+    if (past_caches) return copy_streaming(at, data.data(), data.size());
+    result_writer_.write(at, data);
+  }
+  bool streams_results(std::size_t bytes) const noexcept override {
+    return result_writer_.streams(bytes);
+  }
+  void end_writing() override { ring_.end_writing(); }
+
  private:
+  void check_bounds(std::uint64_t offset, std::uint64_t bytes) const {
+    if (offset <= peer_heap_.bytes && bytes <= peer_heap_.bytes - offset) return;
+    throw_error(ErrorCode::kRemote,
+                "a peer lent %llu bytes at %llu of a heap of %zu; the peer's process is faulty",
+                static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(offset),
+                peer_heap_.bytes);
+  }
   ByteView fetch(const Loan& loan, std::byte* into) {
     if (fetched_ != nullptr && fetched_from_ == loan.offset) return {fetched_, loan.bytes};
     std::byte* const to = into != nullptr ? into : room_for(loan.bytes);
@@ -165,8 +195,7 @@ class RingRecvLink final : public RecvLink {
       return {ErrorCode::kRemote,
               format("rank %d gave an operation up while its memory was being read", peer_)};
     }
-    if (reason == ESRCH)
-      return {ErrorCode::kRemote, format("rank %d's process is gone", peer_)};
+    if (reason == ESRCH) return {ErrorCode::kRemote, format("rank %d's process is gone", peer_)};
     return {ErrorCode::kRemote,
             format("the kernel does not copy what rank %d sends out of its memory (%s); with "
                    "CATENARY_FETCH_BYTES=0 such messages go another way",
@@ -185,7 +214,9 @@ class RingRecvLink final : public RecvLink {
   SlotConsumer ring_;
   Doorbell peer_bell_;
   int peer_;
-  ReadableHeap peer_heap_;
+  PeerHeap peer_heap_;
+  const std::uint32_t process_ = static_cast<std::uint32_t>(::getpid());
+  SlotWriter result_writer_{now_ns};
   ProcessMemory peer_memory_;
   Mapping room_;
   const std::byte* fetched_ = nullptr;  // what was copied last of the peeked loan
@@ -275,7 +306,7 @@ std::unique_ptr<SendLink> ArenaSeat::connect(const LinkSpec& spec, const SharedH
                                         shuttles_with(peer, spec.channel), heap, least_fetched_);
 }
 
-std::unique_ptr<RecvLink> ArenaSeat::listen(const LinkSpec& spec, ReadableHeap peer_heap,
+std::unique_ptr<RecvLink> ArenaSeat::listen(const LinkSpec& spec, PeerHeap peer_heap,
                                             ProcessMemory peer_memory) {
   const int peer = member_of(spec.peer);
   take(recvs_made_, peer, spec);

@@ -70,9 +70,9 @@ class ArenaSeat {
   // shorter than belts, are better: links that are made from now on use these and shuttles only.
   void note_crowding(bool is_crowded) { is_crowded_ = is_crowded; }
   // `heap`: our own, which we lend from; `peer_heap`, `peer_memory`: the peer's, as far as we can
-  // read them.
+  // reach them.
   std::unique_ptr<SendLink> connect(const LinkSpec& spec, const SharedHeap& heap);
-  std::unique_ptr<RecvLink> listen(const LinkSpec& spec, ReadableHeap peer_heap,
+  std::unique_ptr<RecvLink> listen(const LinkSpec& spec, PeerHeap peer_heap,
                                    ProcessMemory peer_memory);
   Doorbell* doorbell() { return &bell_; }
 

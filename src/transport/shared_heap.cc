@@ -24,8 +24,13 @@ std::uint64_t process_namespace() {
   return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
+struct OpenHeap {
+  UniqueFd fd;
+  bool is_writable = false;
+};
+
 // Opens nothing but a memfd: to open what else a descriptor may stand for can have consequences.
-UniqueFd open_heap(const HeapAddress& address) {
+OpenHeap open_heap(const HeapAddress& address) {
   if (address.process_namespace == 0 || address.process_namespace != process_namespace()) {
     throw_error(ErrorCode::kSystem, "its process has no number here (another pid namespace)");
   }
@@ -35,14 +40,17 @@ UniqueFd open_heap(const HeapAddress& address) {
     throw_system_error("cannot look at " + path, errno);
   if (!std::string_view(target).starts_with("/memfd:"))
     throw_error(ErrorCode::kSystem, "%s is no memory", path.c_str());
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  constexpr int kFlags = O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+  UniqueFd fd(::open(path.c_str(), O_RDWR | kFlags));
+  const bool is_writable = static_cast<bool>(fd);
+  if (!fd) fd = UniqueFd(::open(path.c_str(), O_RDONLY | kFlags));
   if (!fd) throw_system_error("cannot open " + path, errno);
   check_memfd(fd.get(), address.bytes);
   struct statfs file_system = {};
   // Other memory may have holes that nothing fills.
   if (::fstatfs(fd.get(), &file_system) != 0 || file_system.f_type != TMPFS_MAGIC)
     throw_error(ErrorCode::kSystem, "%s is memory of another kind", path.c_str());
-  return fd;
+  return {std::move(fd), is_writable};
 }
 
 // Which file it is: nobody else's can pass for it.
@@ -56,7 +64,8 @@ FileId file_id(int fd) {
 // Process-wide, because address space is: communicators share what they map. Holds nothing alive.
 struct Registry {
   std::mutex mutex;
-  std::map<FileId, std::weak_ptr<const Mapping>> mappings;
+  // By file, and whether it can be written to.
+  std::map<std::pair<FileId, bool>, std::weak_ptr<const Mapping>> mappings;
 };
 
 // Never destroyed: ranks may outlive static objects.
@@ -65,14 +74,15 @@ Registry& registry() {
   return instance;
 }
 
-std::shared_ptr<const Mapping> mapping_of(int fd, std::size_t bytes) {
+std::shared_ptr<const Mapping> mapping_of(const OpenHeap& heap, std::size_t bytes) {
   Registry& known = registry();
   const std::lock_guard lock(known.mutex);
   std::erase_if(known.mappings, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<const Mapping>& entry = known.mappings[file_id(fd)];
+  std::weak_ptr<const Mapping>& entry = known.mappings[{file_id(heap.fd.get()), heap.is_writable}];
   std::shared_ptr<const Mapping> mapping = entry.lock();
   if (mapping == nullptr) {
-    mapping = std::make_shared<const Mapping>(Mapping::read_only(fd, bytes));
+    mapping =
+        std::make_shared<const Mapping>(Mapping::of_peer(heap.fd.get(), bytes, heap.is_writable));
     entry = mapping;
   }
   return mapping;
@@ -92,14 +102,14 @@ HeapAddress address_of(const SharedHeap& heap) {
   return address;
 }
 
-ReadableHeap map_heap(const HeapAddress& address) {
+PeerHeap map_heap(const HeapAddress& address) {
   if (address.bytes <= SharedHeap::kTokenBytes)
     throw_error(ErrorCode::kSystem, "it has no memory that could be read in place");
-  const UniqueFd fd = open_heap(address);
-  std::shared_ptr<const Mapping> mapping = mapping_of(fd.get(), address.bytes);
+  const OpenHeap heap = open_heap(address);
+  std::shared_ptr<const Mapping> mapping = mapping_of(heap, address.bytes);
   if (std::memcmp(mapping->data(), address.token.data(), address.token.size()) != 0)
     throw_error(ErrorCode::kSystem, "another process has taken its number");
-  return {mapping, mapping->data(), mapping->bytes()};
+  return {mapping, mapping->data(), mapping->bytes(), heap.is_writable};
 }
 
 }  // namespace catenary

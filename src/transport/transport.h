@@ -27,6 +27,7 @@
 
 #include "src/base/clock.h"
 #include "src/base/config.h"
+#include "src/base/copy.h"
 #include "src/base/doorbell.h"
 #include "src/base/types.h"
 #include "src/transport/shared_heap.h"
@@ -70,11 +71,16 @@ class SendLink {
 
   // Memory of ours as the peer may read it where it lies, if it can: then the next message may be
   // the Loan, committed in place of the bytes, which must stay as they are until try_flush() says
-  // that nothing is lent any more. `may_be_fetched`: also where the peer cannot map it, and the
-  // kernel would copy it for the peer.
-  virtual std::optional<Loan> try_lend(ByteView, bool /*may_be_fetched*/) { return std::nullopt; }
+  // that nothing is lent any more.
+  struct Terms {
+    bool may_be_fetched = false;  // also where the peer cannot map it: the kernel copies it then
+    std::byte* result = nullptr;  // where the peer may write what it makes of it; null: nowhere
+  };
+  virtual std::optional<Loan> try_lend(ByteView, const Terms&) { return std::nullopt; }
   // What was lent, or committed in place, may change from now on, although the peer may still be
-  // reading or bytes still be on their way: an operation is given up.
+  // reading or bytes still be on their way: an operation is given up. A peer that is writing just
+  // then is waited for: microseconds while it runs, until it is dead if it does not, but no longer
+  // than some seconds.
   virtual void withdraw() noexcept {}
 };
 
@@ -93,6 +99,19 @@ class RecvLink {
   // Whether what was borrowed since the last release() was what the peer meant: it may have given
   // the operation up meanwhile.
   virtual bool still_lent() const { return true; }
+
+  // Where the peer wants what we make of the loan, null: nowhere, or we cannot write there.
+  virtual std::byte* place_for_result(const Loan&) { return nullptr; }
+  // Whether the peer has not given the operation up. Then, until end_writing(), it will not take
+  // that place back: to be done for some microseconds of work at a time.
+  virtual bool try_begin_writing() { return false; }
+  // Copies to that place, or a part of it, by the stores that are quickest there.
+  virtual void write_result(std::byte* at, ByteView data, bool past_caches) {
+    (past_caches ? copy_streaming : copy)(at, data.data(), data.size());
+  }
+  // Whether those of so many bytes go past the caches: then results are better stored so at once.
+  virtual bool streams_results(std::size_t) const noexcept { return false; }
+  virtual void end_writing() {}
 };
 
 // Which of the links between two ranks: collectives and point-to-point never share one, nor do the

@@ -143,12 +143,12 @@ TEST(Lending, of_other_memory_does_not_hold_up_those_who_send_first) {
     std::vector<float> taken(kCount / 2), taken_next(kCount / 2);
     const int peer = 1 - seat.rank;
     const auto send = [&](const std::vector<float>& data) {
-      require_success(
-          ncclSend(data.data(), data.size(), ncclFloat32, peer, seat.comm, seat.stream), "Send");
+      require_success(ncclSend(data.data(), data.size(), ncclFloat32, peer, seat.comm, seat.stream),
+                      "Send");
     };
     const auto receive = [&](std::vector<float>& data) {
-      require_success(
-          ncclRecv(data.data(), data.size(), ncclFloat32, peer, seat.comm, seat.stream), "Recv");
+      require_success(ncclRecv(data.data(), data.size(), ncclFloat32, peer, seat.comm, seat.stream),
+                      "Recv");
     };
     for (int round = 0; round < 3; ++round) {
       require_success(ncclGroupStart(), "GroupStart");

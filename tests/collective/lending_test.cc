@@ -49,6 +49,21 @@ TEST(Lending, of_what_a_root_sends_before_it_makes_its_own_copy_is_of_input_even
   }
 }
 
+// Of two ranks on a ring, whoever takes a part sends its sum back.
+TEST(Lending, asks_for_results_that_come_back) {
+  const Algorithm& ring = *find_algorithm(Collective::kAllReduce, "ring");
+  for (int ranks = 2; ranks <= 4; ++ranks) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      const Place at{.rank = rank, .ranks = ranks};
+      const std::vector<Lending> found = lendings(ring, at, schedule_of(ring, at));
+      EXPECT_EQ(found.front().returned, ranks == 2 ? output(1 - rank) : Chunk{});
+      for (std::size_t i = 1; i < found.size(); ++i) EXPECT_FALSE(found[i].returned);
+    }
+  }
+  // Both keep all that they send.
+  EXPECT_FALSE(first_lending(Collective::kAllReduce, "one_shot", {.rank = 0, .ranks = 2}).returned);
+}
+
 TEST(Lending, of_what_is_neither_input_nor_output_is_none) {
   const Algorithm& ring = *find_algorithm(Collective::kAllReduce, "ring");
   const Place at{.rank = 0, .ranks = 4};

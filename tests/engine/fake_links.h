@@ -24,9 +24,10 @@ struct FakeSend final : SendLink {
     if (watched != nullptr) watched_at_commit = *watched;
   }
   bool try_flush() override { return !lent; }
-  std::optional<Loan> try_lend(ByteView memory, bool) override {
+  std::optional<Loan> try_lend(ByteView memory, const Terms& terms) override {
     if (memory.data() == unmapped) return std::nullopt;
     lent = memory.data();
+    wanted_at = terms.result;
     return Loan{7, memory.size()};
   }
   void withdraw() noexcept override { withdrawn = true; }
@@ -35,6 +36,7 @@ struct FakeSend final : SendLink {
   std::size_t committed = 0;
   int commits = 0;
   const std::byte* lent = nullptr;
+  const std::byte* wanted_at = nullptr;  // what the peer makes of it
   bool withdrawn = false;
   const std::byte* unmapped = nullptr;  // memory that nobody else can map
   const std::byte* watched = nullptr;   // a byte, and what it was when the message went
@@ -56,10 +58,24 @@ struct FakeRecv final : RecvLink {
     return ByteView(memory).subspan(loan.offset, loan.bytes);
   }
   bool still_lent() const override { return !withdrawn; }
+  std::byte* place_for_result(const Loan& loan) override { return result.data() + loan.result; }
+  bool try_begin_writing() override { return writes = !withdrawn; }
+  void write_result(std::byte* at, ByteView data, bool past_caches) override {
+    written_outside = written_outside || !writes;
+    RecvLink::write_result(at, data, past_caches);
+  }
+  void end_writing() override {
+    writes = false;
+    if (after_writing) after_writing();
+  }
 
   Bytes message;
   std::vector<Bytes> later;  // what comes once the message is released
   Bytes memory = Bytes(kCount, std::byte{3});
+  Bytes result = Bytes(kCount, std::byte{9});  // where the peer wants what is made of a loan
+  bool writes = false;
+  bool written_outside = false;  // of the time that the peer knows of
+  std::function<void()> after_writing;
   bool withdrawn = false;
   bool released = false;
   int releases = 0;

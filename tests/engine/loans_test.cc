@@ -199,8 +199,7 @@ TEST_F(Loans, of_all_that_is_there_are_folded_with_slices) {
                        {.recv = &other, .recv_from = 2, .opens_recv = true}};
   plan.steps = {{.dst = output(0), .extent = output(0), .fold_count = 2}};
   RunSpec spec = in_slices(spec_of(Collective::kAllReduce));
-  spec.kernels =
-      &kernels::reduce_kernels(DataType::kUint8, ReduceOp::kSum, kernels::Isa::kScalar);
+  spec.kernels = &kernels::reduce_kernels(DataType::kUint8, ReduceOp::kSum, kernels::Isa::kScalar);
   EXPECT_EQ(ScheduleRun(spec).advance(), Task::Progress::kDone);
   for (std::size_t i = 0; i < kCount; ++i) {
     ASSERT_EQ(taken[i], static_cast<std::byte>(i / 256 + i / 512)) << "byte " << i;
@@ -225,6 +224,126 @@ TEST_F(Loans, of_the_copy_of_input_go_slice_by_slice) {
   send.unmapped = given.data();
   ScheduleRun(in_slices(spec_of(Collective::kBroadcast))).advance();
   EXPECT_GT(send.commits, 1);
+}
+
+// A peer lends an operand and wants the sum in its own memory.
+struct Returns : Fixture {
+  static constexpr std::size_t kLong = 3 * kCount;
+  Returns() {
+    given.assign(kLong, std::byte{1});
+    taken.assign(kLong, std::byte{2});
+    recv.memory.assign(kLong, std::byte{3});
+    recv.result.assign(kLong, std::byte{9});
+    plan.steps = {{.recv = &recv,
+                   .send = &send,
+                   .src = input(0),
+                   .dst = output(0),
+                   .extent = output(0),
+                   .lending = {output(0), true},
+                   .recv_from = 1,
+                   .send_to = 1,
+                   .for_good = true}};
+    plan.sends = {{&send, 1}};
+  }
+  RunSpec sum(std::size_t slot_bytes) {
+    RunSpec spec = spec_of(Collective::kAllReduce);
+    spec.descriptor.type = DataType::kUint8;
+    spec.descriptor.count = kLong;
+    spec.slicing = Slicing(Partition::split(kLong, 1, 1), slot_bytes, 4);
+    spec.kernels =
+        &kernels::reduce_kernels(DataType::kUint8, ReduceOp::kSum, kernels::Isa::kScalar);
+    return spec;
+  }
+  void lend(Loan loan) {
+    recv.message.resize(sizeof loan);
+    std::memcpy(recv.message.data(), &loan, sizeof loan);
+  }
+  Loan sent() const {
+    Loan loan;
+    std::memcpy(&loan, send.slot.data() + send.slot.size() - sizeof loan, sizeof loan);
+    return loan;
+  }
+};
+
+TEST_F(Returns, put_the_sum_where_it_is_kept_and_where_the_peer_wants_it) {
+  for (const std::size_t slot_bytes : {65536, 4096}) {  // all of it goes at once
+    for (const bool past_caches : {false, true}) {
+      for (const std::int64_t divisor : {1, 2}) {
+        lend({0, kLong, 0});
+        send.commits = 0;
+        std::ranges::fill(taken, std::byte{2});
+        std::ranges::fill(recv.result, std::byte{9});
+        RunSpec spec = sum(slot_bytes);
+        spec.past_caches = past_caches;
+        spec.divisor = divisor;
+        ScheduleRun run(spec);
+        EXPECT_EQ(run.advance(), Task::Progress::kDone);
+        const Bytes expected(kLong, static_cast<std::byte>(4 / divisor));
+        EXPECT_EQ(taken, expected);
+        EXPECT_EQ(recv.result, expected);
+        EXPECT_FALSE(recv.writes || recv.written_outside);
+        EXPECT_TRUE(recv.released);
+        EXPECT_EQ(send.commits, 1);
+        EXPECT_EQ(sent().offset, Loan::kReturned);
+        EXPECT_EQ(sent().bytes, kLong);
+      }
+    }
+  }
+}
+
+TEST_F(Returns, of_a_scaled_operand_are_of_what_was_scaled) {
+  lend({0, kLong, 0});
+  RunSpec spec = sum(65536);
+  spec.scaling.from = Scaling::From::kValue;
+  spec.scaling.value.bits[0] = std::byte{5};
+  EXPECT_EQ(ScheduleRun(spec).advance(), Task::Progress::kDone);
+  EXPECT_EQ(recv.result, Bytes(kLong, std::byte{8}));
+  EXPECT_EQ(taken, recv.result);
+}
+
+TEST_F(Returns, are_messages_as_others_where_nothing_is_wanted) {
+  lend({0, kLong});
+  ScheduleRun run(sum(65536));
+  run.advance();
+  EXPECT_EQ(taken, Bytes(kLong, std::byte{4}));
+  EXPECT_EQ(recv.result, Bytes(kLong, std::byte{9}));
+  EXPECT_EQ(send.lent, taken.data());
+}
+
+TEST_F(Returns, end_where_the_peer_has_given_up) {
+  lend({0, kLong, 0});
+  recv.withdrawn = true;
+  EXPECT_THROW(ScheduleRun(sum(65536)).advance(), Error);
+  EXPECT_EQ(recv.result, Bytes(kLong, std::byte{9})) << "it was written to all the same";
+  EXPECT_EQ(send.commits, 0);
+}
+
+TEST_F(Returns, end_where_the_peer_gives_up_meanwhile) {
+  lend({0, kLong, 0});
+  recv.after_writing = [this] { recv.withdrawn = true; };
+  EXPECT_THROW(ScheduleRun(sum(65536)).advance(), Error);
+  EXPECT_EQ(send.commits, 0);
+}
+
+TEST_F(Returns, are_asked_for_with_the_loan) {
+  plan_send();
+  plan.steps[0].lending.returned = output(0);
+  ScheduleRun run(spec_of(Collective::kBroadcast));
+  run.advance();
+  EXPECT_EQ(send.wanted_at, taken.data());
+}
+
+TEST_F(Returns, are_there_already_for_who_asked_and_refused_by_others) {
+  plan.steps = {{.recv = &recv, .dst = output(0), .extent = output(0), .recv_from = 1}};
+  plan.sends.clear();
+  lend({Loan::kReturned, kLong});
+  EXPECT_THROW(ScheduleRun(sum(65536)).advance(), Error);
+  plan.steps[0].is_returned = true;
+  EXPECT_EQ(ScheduleRun(sum(65536)).advance(), Task::Progress::kDone);
+  EXPECT_EQ(taken, Bytes(kLong, std::byte{2})) << "something was copied";
+  EXPECT_TRUE(recv.released);
+  lend({Loan::kReturned, kLong - 1024});
+  EXPECT_THROW(ScheduleRun(sum(65536)).advance(), Error) << "less than was asked for";
 }
 
 TEST_F(Loans, are_withdrawn_when_an_operation_is_given_up) {

@@ -225,6 +225,30 @@ TEST_P(ReduceKernelsTest, reduce_agrees_with_the_reference) {
                     }));
 }
 
+// Apart, in place of either operand, and each of the two past the caches or not, where both can be
+// stored so and where only one can.
+TEST_P(ReduceKernelsTest, reduce_twice_stores_the_same_in_two_places) {
+  const Packed result = expected([&](auto arithmetic, std::size_t i) {
+    return arithmetic.fold(op_, {a_[i], b_[i]});
+  });
+  for (const TwinStores stores :
+       {TwinStores::kCached, TwinStores::kTwinStreaming, TwinStores::kBothStreaming}) {
+    for (const std::size_t twin_offset : {std::size_t{0}, std::size_t{8}, std::size_t{33}}) {
+      expect_everywhere(
+          [&](void* out, const void* a, const void* b, std::size_t count) {
+            Operand twin(packed_b_, count * element_bytes(type_), twin_offset);
+            kernels_.reduce_twice(out, twin.data(), a, b, count, stores);
+            ASSERT_TRUE(twin.holds(result)) << "the twin at " << twin_offset;
+          },
+          result);
+    }
+  }
+  const std::size_t bytes = kMaxCount * element_bytes(type_);
+  Operand a(packed_a_, bytes, 0), b(packed_b_, bytes, 0);
+  kernels_.reduce_twice(a.data(), b.data(), a.data(), b.data(), kMaxCount, TwinStores::kCached);
+  EXPECT_TRUE(a.holds(result) && b.holds(result)) << "in place of both";
+}
+
 TEST_P(ReduceKernelsTest, reduce_scaled_rounds_the_product_before_it_reduces) {
   for (const Pattern scale : factors()) {
     expect_everywhere(

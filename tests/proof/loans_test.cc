@@ -100,6 +100,58 @@ TEST(Loans, of_parts_lie_where_parts_do) {
             "perhaps before it is taken");
 }
 
+// The fault found of asking for one result more, which the algorithm's ranks send back or not.
+std::string fault_of_wanting(const Algorithm& algorithm, int ranks, std::size_t step,
+                             Chunk returned) {
+  return unsafe_loan(
+      algorithm, case_of(algorithm, ranks), {1},
+      [=](const Algorithm& of, const Place& at, const Schedule& mine, const TrafficOf& traffic_of) {
+        std::vector<Lending> found = lendings(of, at, mine, traffic_of);
+        for (Lending& each : found) each.returned = {};
+        if (at.rank == 0) found[step].returned = returned;
+        return found;
+      });
+}
+
+TEST(Loans, ask_for_results_that_only_come_back_there) {
+  const Algorithm& ring = *find_algorithm(Collective::kAllReduce, "ring");
+  EXPECT_EQ(fault_of_wanting(ring, 2, 0, output(1)), "");
+  EXPECT_NE(fault_of_wanting(ring, 2, 0, output(0)), "") << "it is kept elsewhere";
+  EXPECT_NE(fault_of_wanting(ring, 2, 1, output(1)), "") << "it is not sent back";
+  EXPECT_NE(fault_of_wanting(ring, 3, 0, output(1)), "") << "it goes to another rank";
+}
+
+// Both ranks sum a half and swap the sums; `before` is done by each first, `after` between.
+template <int kVariant>
+Steps swapped_halves(Place at) {
+  const int peer = at.after(1);
+  if (kVariant == 1) co_yield {.src = input(peer), .dst = scratch(0)};  // before
+  co_yield {.src = input(peer), .send_to = peer};
+  if (kVariant == 2) co_yield {.src = input(peer), .dst = scratch(0)};  // meanwhile
+  if (kVariant == 3) co_yield {.src = output(peer), .dst = scratch(0)};
+  co_yield {.recv_from = peer, .src = input(at.rank), .dst = output(at.rank), .send_to = peer};
+  if (kVariant == 4) {
+    co_yield {.recv_from = peer, .src = input(peer), .dst = output(peer)};
+  } else {
+    co_yield {.recv_from = peer, .dst = output(peer)};
+  }
+}
+
+TEST(Loans, ask_for_results_where_nobody_else_looks) {
+  Algorithm swapped = *find_algorithm(Collective::kAllReduce, "ring");
+  const auto fault = [&](Steps (*steps)(Place), std::size_t lent_at) {
+    swapped.steps = steps;
+    return fault_of_wanting(swapped, 2, lent_at, output(1));
+  };
+  EXPECT_EQ(fault(&swapped_halves<0>, 0), "");
+  EXPECT_EQ(fault(&swapped_halves<1>, 1),
+            "rank 0 asks rank 1 in step 1 to put a result into output 1, while step 0 reads what "
+            "lies there in place");
+  EXPECT_NE(fault(&swapped_halves<2>, 0), "");
+  EXPECT_NE(fault(&swapped_halves<3>, 0), "");
+  EXPECT_NE(fault(&swapped_halves<4>, 0), "");
+}
+
 TEST(Loans, are_judged_alike_by_a_checker_that_has_judged_others) {
   const Algorithm& one_shot = *find_algorithm(Collective::kAllReduce, "one_shot");
   const Algorithm& direct = *find_algorithm(Collective::kAllReduce, "direct");

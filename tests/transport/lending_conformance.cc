@@ -1,7 +1,9 @@
 // The part of the conformance suite that is about memory that stays as it is: transports that share
 // memory lend it, and no others; some of those send it from where it lies.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "src/base/error.h"
 #include "tests/transport/conformance.h"
@@ -22,7 +24,7 @@ void commit_loan(Rank& self, SendLink& link, const Loan& loan) {
 void lend(Rank& self, SendLink& link, std::uint64_t message) {
   const ByteSpan memory = self.heap().part(self.rank).first(kLentBytes);
   fill(memory, message);
-  const std::optional<Loan> loan = link.try_lend(memory, false);
+  const std::optional<Loan> loan = link.try_lend(memory, {});
   require(loan.has_value(), "nothing is lent");
   commit_loan(self, link, *loan);
 }
@@ -44,10 +46,10 @@ TEST_P(Conformance, what_is_lent_is_read_where_it_lies) {
     const auto from = self.listen(self.previous());
     self.barrier();
     const ByteSpan memory = self.heap().part(self.rank);
-    require(to->try_lend(memory, false).has_value() == self.transport().shares_memory(),
+    require(to->try_lend(memory, {}).has_value() == self.transport().shares_memory(),
             "who shares memory can lend, and nobody else");
     std::byte elsewhere[64];
-    require(!to->try_lend(elsewhere, false), "memory outside of the heap is lent");
+    require(!to->try_lend(elsewhere, {}), "memory outside of the heap is lent");
     if (!self.transport().shares_memory()) return;
     for (std::uint64_t message = 0; message < 20; ++message) {
       const auto number = [&](int rank) { return message * 8 + static_cast<std::uint64_t>(rank); };
@@ -73,12 +75,12 @@ TEST_P(Conformance, what_cannot_be_mapped_is_fetched) {
     self.barrier();
     Bytes memory(kLentBytes);
     Bytes taken(kLentBytes);
-    require(!to->try_lend(ByteView(memory).first(kLeastFetched - 1), true), "too little is lent");
+    require(!to->try_lend(ByteView(memory).first(kLeastFetched - 1), {true}), "too little is lent");
     for (std::uint64_t message = 0; message < 20; ++message) {
       const bool has_a_place = message % 2 == 0 || most < kLeastFetched;
       const std::size_t bytes = has_a_place ? kLentBytes : most;
       fill(ByteSpan(memory).first(bytes), message);
-      const std::optional<Loan> loan = to->try_lend(ByteView(memory).first(bytes), true);
+      const std::optional<Loan> loan = to->try_lend(ByteView(memory).first(bytes), {true});
       require(loan && loan->bytes == bytes, "nothing is lent");
       commit_loan(self, *to, *loan);
       const ByteView got = borrow(self, *from, has_a_place ? taken.data() : nullptr);
@@ -100,7 +102,7 @@ TEST_P(Conformance, what_the_kernel_does_not_read_is_not_lent) {
     const auto from = self.listen(self.previous());
     self.barrier();
     const Mapping unreadable = Mapping::try_reserve(kLentBytes);
-    require(!to->try_lend({unreadable.data(), kLentBytes}, true), "what has no pages is lent");
+    require(!to->try_lend({unreadable.data(), kLentBytes}, {true}), "what has no pages is lent");
     self.barrier();
   });
 }
@@ -175,9 +177,89 @@ TEST_P(Conformance, who_borrows_can_tell_what_was_withdrawn) {
   });
 }
 
+constexpr std::size_t kWantedBytes = 50'000;
+
+// Commits a loan of the first half of our part of the heap, and returns the other half, where the
+// peer may put what it makes of it.
+ByteView lend_and_want(Rank& self, SendLink& link) {
+  const ByteSpan memory = self.heap().part(self.rank);
+  const ByteSpan wanted = memory.subspan(kWantedBytes, kWantedBytes);
+  const std::optional<Loan> loan =
+      link.try_lend(memory.first(kWantedBytes), {.result = wanted.data()});
+  require(loan.has_value(), "nothing is lent");
+  commit_loan(self, link, *loan);
+  return wanted;
+}
+
+std::byte* place_for_result(Rank& self, RecvLink& link) {
+  ByteView view;
+  self.wait_until([&] { return !(view = link.try_peek()).empty(); });
+  Loan loan;
+  std::memcpy(&loan, view.data(), sizeof loan);
+  return link.place_for_result(loan);
+}
+
+TEST_P(Conformance, results_are_put_where_they_are_wanted) {
+  run_ranks(GetParam(), 3, [](Rank& self) {
+    if (!self.transport().shares_memory()) return;
+    const auto to = self.connect(self.next());
+    const auto from = self.listen(self.previous());
+    self.barrier();
+    for (std::uint64_t message = 0; message < 20; ++message) {
+      const auto number = [&](int rank) { return message * 8 + static_cast<std::uint64_t>(rank); };
+      const ByteView wanted = lend_and_want(self, *to);
+      std::byte* const place = place_for_result(self, *from);
+      require(place != nullptr, "nothing is wanted");
+      Bytes result(kWantedBytes);
+      fill(result, number(self.rank));
+      require(from->try_begin_writing(), "withdrawn by nobody");
+      from->write_result(place, result, message % 2 == 0);
+      from->end_writing();
+      from->release();
+      self.wait_until([&] { return to->try_flush(); });
+      check(wanted, kWantedBytes, number(self.next()));
+      self.barrier();
+    }
+    std::byte elsewhere[64];
+    const std::optional<Loan> loan =
+        to->try_lend(self.heap().part(self.rank).first(64), {.result = elsewhere});
+    require(loan && loan->result == Loan::kNowhere, "a place outside of the heap is offered");
+  });
+}
+
+// Who takes its memory back has it to itself from then on.
+TEST_P(Conformance, who_writes_a_result_is_waited_for) {
+  run_ranks(GetParam(), 2, [](Rank& self) {
+    if (!self.transport().shares_memory()) return;
+    if (self.rank == 0) {
+      const auto to = self.connect(1);
+      self.barrier();
+      const ByteView wanted = lend_and_want(self, *to);
+      self.barrier();
+      to->withdraw();
+      check(wanted, kWantedBytes, 7);
+      self.barrier();
+    } else {
+      const auto from = self.listen(0);
+      self.barrier();
+      std::byte* const place = place_for_result(self, *from);
+      require(place != nullptr && from->try_begin_writing(), "nothing is wanted");
+      self.barrier();
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      Bytes result(kWantedBytes);
+      fill(result, 7);
+      from->write_result(place, result, false);
+      from->end_writing();
+      self.barrier();
+      require(!from->try_begin_writing(), "what was withdrawn may be written to");
+    }
+  });
+}
+
 TEST_P(Conformance, loans_beyond_the_heap_are_refused) {
   run_ranks(GetParam(), 2, [](Rank& self) {
     const auto from = self.listen(self.previous());
+    self.barrier();  // the heap of a rank that has left is nowhere to be found
     const std::size_t size = self.heap().shared().bytes;
     for (const Loan loan : {Loan{size, 1}, Loan{size - 1, 2}, Loan{~std::uint64_t{0}, 2},
                             Loan{1, ~std::uint64_t{0}}}) {
@@ -189,6 +271,14 @@ TEST_P(Conformance, loans_beyond_the_heap_are_refused) {
       }
       require(refused, "a loan beyond the heap is read");
     }
+    if (!self.transport().shares_memory()) return;
+    bool refused = false;
+    try {
+      from->place_for_result({0, 2, size - 1});
+    } catch (const Error& error) {
+      refused = error.code() == ErrorCode::kRemote;
+    }
+    require(refused, "a result is put beyond the heap");
   });
 }
 

@@ -35,7 +35,7 @@ class LoopbackTransport final : public Transport {
   }
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override {
     const bool fetches = context_.least_fetched != SIZE_MAX;
-    return seat_->listen(spec, {nullptr, context_.heap.base, context_.heap.bytes},
+    return seat_->listen(spec, {nullptr, context_.heap.base, context_.heap.bytes, true},
                          fetches ? ProcessMemory::own() : ProcessMemory());
   }
   bool has_come(const LinkSpec&) override { return true; }

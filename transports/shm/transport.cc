@@ -60,7 +60,7 @@ class ShmTransport final : public Transport {
     return seat_->connect(spec, context_.heap);
   }
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override {
-    ReadableHeap heap = readable_heap(spec.peer);
+    PeerHeap heap = peer_heap(spec.peer);
     const bool is_known = heap.base != nullptr;
     return seat_->listen(spec, std::move(heap),
                          is_known ? readable_memory(spec.peer) : ProcessMemory());
@@ -70,7 +70,7 @@ class ShmTransport final : public Transport {
 
  private:
   // Nothing, where it cannot be read: then it is copied from.
-  ReadableHeap readable_heap(int peer) const {
+  PeerHeap peer_heap(int peer) const {
     try {
       return map_heap(heaps_[static_cast<std::size_t>(peer)]);
     } catch (const Error& error) {
