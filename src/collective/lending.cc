@@ -48,7 +48,8 @@ class Analysis {
     return {step.src, is_safe_in_place(step_index)};
   }
 
-  // The peer sends in the step that takes our message, and what it sends we only keep.
+  // The peer sends in the step that takes our message, which sums the two, and what it sends we
+  // only keep.
   Chunk returned_to(std::size_t sent_at) {
     if (at_.ranks > kMostRanksInPlace) return {};
     const int peer = mine_.steps[sent_at].send_to;
@@ -62,7 +63,7 @@ class Analysis {
     if (number >= std::ssize(they_receive)) return {};
     const std::uint32_t taken_at = they_receive[static_cast<std::size_t>(number)];
     const auto answer = std::ranges::lower_bound(they_send, taken_at);
-    if (answer == they_send.end() || *answer != taken_at) return {};
+    if (answer == they_send.end() || *answer != taken_at || !theirs.sums_two(taken_at)) return {};
     const auto answer_number = static_cast<std::size_t>(answer - they_send.begin());
     if (answer_number >= receives.size()) return {};
     const std::size_t kept_at = receives[answer_number];

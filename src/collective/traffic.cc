@@ -5,6 +5,11 @@ namespace catenary {
 void Traffic::make(const Schedule& schedule, int ranks) {
   sort(schedule, ranks, &Step::send_to, sends_);
   sort(schedule, ranks, &Step::recv_from, receives_);
+  sums_two_.clear();
+  for (const Step& step : schedule.steps) {
+    const bool is_of_fold = step.src.buffer == Buffer::kCarry || step.dst.buffer == Buffer::kCarry;
+    sums_two_.push_back(step.recv_from != kNobody && step.src && !is_of_fold);
+  }
 }
 
 // Counts first, so that each peer's steps have their place.

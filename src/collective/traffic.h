@@ -22,6 +22,8 @@ class Traffic {
   // The numbers of the steps that send to a peer, and of those that receive from it, in order.
   std::span<const std::uint32_t> sends_to(int peer) const { return sends_.with(peer); }
   std::span<const std::uint32_t> receives_from(int peer) const { return receives_.with(peer); }
+  // Whether a step reduces one message with what the rank has itself, outside of any fold.
+  bool sums_two(std::uint32_t step) const { return sums_two_[step]; }
 
  private:
   struct ByPeer {
@@ -37,6 +39,7 @@ class Traffic {
 
   ByPeer sends_;
   ByPeer receives_;
+  std::vector<bool> sums_two_;
 };
 
 }  // namespace catenary

@@ -10,6 +10,7 @@ namespace catenary {
 namespace {
 
 constexpr std::int64_t kAbortWait_ms = 100;
+constexpr std::int64_t kWritersWait_ms = 6000;  // somewhat longer than runs wait for them
 constexpr std::int64_t kDrainWait_ms = 2000;
 // How long to wait for word of the others without a look at what they do meanwhile: transports that
 // are polled wait for us.
@@ -124,9 +125,11 @@ void Communicator::abort() noexcept {
 
 // Of a communicator that has failed: what runs now sees that and ends; what is queued behind a
 // user's function ends when its turn comes, without touching the user's buffers, and need not be
-// waited for.
+// waited for. But what has begun peers may be writing to, until it ends.
 void Communicator::end_in_flight() noexcept {
   drive_until(device_, [this] { return idle(); }, {Deadline::after_ms(kAbortWait_ms), nullptr});
+  const auto is_nobodys = [this] { return open_to_writers_.load(std::memory_order_acquire) == 0; };
+  drive_until(device_, is_nobodys, {Deadline::after_ms(kWritersWait_ms), nullptr});
 }
 
 // Says goodbye to the other ranks, and makes sure that no thread sleeps on what goes with this. Not

@@ -191,7 +191,7 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   spec.in_place = recipe.may_lend && shares_buffer(request, nranks_);
   // Of what is written in place by the peer who read it the owner takes no line back.
   const bool takes_back =
-      spec.in_place && overwrites_input(request.kind) && !entry.lanes.front().wants_results;
+      spec.in_place && overwrites_input(request.kind) && !entry.lanes.front().takes_nothing_back;
   const bool holds_up = has_root(request.kind) && device_.executor().crowded();
   const std::size_t least = takes_back ? least_in_place_
                             : holds_up ? std::min(least_in_place_, kLeastRootedLoan)

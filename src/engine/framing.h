@@ -35,6 +35,11 @@ inline std::optional<Loan> loan_in(ByteView message, std::size_t bytes) {
   return loan;
 }
 
+// Whether what is made of a loan can be put where the sender wants it.
+inline bool wants_result(const Loan& loan, const RecvLink& link) {
+  return loan.result != Loan::kNowhere && link.reaches_results();
+}
+
 // What is wanted of a message: `bytes`, of `rest` that are still to come before the pass ends. A
 // loan may reach up to there, and may have begun before: it is of `most` bytes at most.
 struct Wanted {
@@ -60,8 +65,7 @@ inline Payload payload_of(ByteView message, bool opening, const Wanted& wanted, 
     if (loan->bytes != bytes && !is_whole) return {nullptr, true};
     if (loan->offset == Loan::kReturned) return {wanted.may_be_returned ? into : nullptr, true};
     const std::uint64_t taken = is_whole ? loan->bytes - wanted.rest : 0;
-    std::byte* const result =
-        loan->result != Loan::kNowhere ? link.place_for_result(*loan) : nullptr;
+    std::byte* const result = wants_result(*loan, link) ? link.place_for_result(*loan) : nullptr;
     return {link.borrow({loan->offset + taken, bytes}, into).data(), true,
             result != nullptr ? result + taken : nullptr};
   }

@@ -2,7 +2,17 @@
 
 #include <algorithm>
 
+#include "src/base/error.h"
+#include "src/base/log.h"
+
 namespace catenary {
+namespace {
+
+// A peer that runs has seen within microseconds that it must not write any more, or within
+// milliseconds if it has lost its core. One that is stopped might never.
+constexpr std::int64_t kMostWritersWait_ms = 5000;
+
+}  // namespace
 
 void GroupRun::add(const RunSpec& lane, const void* input, void* output, Turn& turn,
                    std::uint64_t ticket, int lanes) {
@@ -47,11 +57,15 @@ bool GroupRun::poll_members() {
   for (const std::uint32_t index : open_) {
     Member& member = members_[index];
     if (!is_on_turn(member) || member.run.still_waits()) continue;
-    if (!member.run.started()) owner_->begins(member.run.spec().descriptor);
+    if (!member.run.started()) {
+      owner_->begins(member.run.spec().descriptor);
+      if (member.run.wants_results()) owner_->opens_to_writers(1);
+    }
     const Progress progress = member.run.advance();
     moved = moved || progress != Progress::kNone;
     if (progress != Progress::kDone) continue;
     member.over = some_are_over = true;
+    if (member.run.wants_results()) owner_->opens_to_writers(-1);
     if (member.lanes == 1 || !has_open_lane(index)) ++member.turn->serving;
   }
   if (some_are_over) drop_what_is_over();
@@ -126,14 +140,46 @@ const GroupRun::Message* GroupRun::waiting_message() const {
 }
 
 // The turns are not passed on: a failed communicator runs nothing more.
-bool GroupRun::fail(const std::exception& error) noexcept { return owner_->run_failed(error); }
+bool GroupRun::fail(const std::exception& error) noexcept {
+  return owner_->run_failed(error) && is_taken_back();
+}
 
-void GroupRun::recycle() noexcept {
+// Whether users may have their buffers back: no peer reads what is lent as if it still were, and
+// none writes a result.
+bool GroupRun::is_taken_back() noexcept {
+  if (!withdrawn_) {
+    withdraw();
+    withdrawn_ = Deadline::after_ms(kMostWritersWait_ms);
+  }
+  for (const std::uint32_t index : open_) {
+    const int writer = members_[index].over ? kNobody : members_[index].run.writer();
+    if (writer == kNobody) continue;
+    if (!withdrawn_->passed()) return false;
+    CATENARY_WARN(
+        format("rank %d has stopped in the middle of writing a result of an operation that "
+               "is given up; if it goes on, up to 64 KB of the operation's output will "
+               "change once more",
+               writer));
+    return true;
+  }
+  return true;
+}
+
+void GroupRun::withdraw() noexcept {
   for (const std::uint32_t index : open_) {
     if (!members_[index].over) members_[index].run.withdraw();
   }
   for (const std::uint32_t index : open_messages_) {
     if (!messages_[index].over) messages_[index].run.withdraw();
+  }
+}
+
+void GroupRun::recycle() noexcept {
+  withdraw();
+  for (const std::uint32_t index : open_) {
+    const Member& member = members_[index];
+    const bool is_open = !member.over && member.run.started() && member.run.wants_results();
+    if (is_open) owner_->opens_to_writers(-1);
   }
   owner_->run_over(*this);
 }

@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "src/base/clock.h"
 #include "src/base/doorbell.h"
 #include "src/device/task.h"
 #include "src/engine/message_run.h"
@@ -58,6 +59,11 @@ class RunOwner {
   // A run threw: becomes the communicator's failure unless it already has one. False: once it is
   // known why, which may_go_on() tells.
   virtual bool run_failed(const std::exception& error) noexcept = 0;
+  // Peers may put results into the output of one collective more, or less; by who drives.
+  void opens_to_writers(int more) noexcept {
+    open_to_writers_.store(open_to_writers_.load(std::memory_order_relaxed) + more,
+                           std::memory_order_release);
+  }
   // The group run is over, well or not, and may be used again.
   virtual void run_over(class GroupRun& run) noexcept = 0;
 
@@ -68,6 +74,7 @@ class RunOwner {
 
   std::atomic<bool> in_trouble_{false};  // it has failed, or may have
   std::uint64_t moves_ = 0;              // how often a run got on; by who drives
+  std::atomic<int> open_to_writers_{0};
 };
 
 class GroupRun final : public Task {
@@ -75,6 +82,7 @@ class GroupRun final : public Task {
   // Begins a new life, which `owner` outlives.
   void begin(RunOwner& owner) {
     owner_ = &owner;
+    withdrawn_.reset();
     open_.clear();
     count_ = 0;
     open_messages_.clear();
@@ -167,6 +175,8 @@ class GroupRun final : public Task {
   bool poll_messages();
   const Message* waiting_message() const;
   void drop_what_is_over();
+  bool is_taken_back() noexcept;
+  void withdraw() noexcept;
   bool has_open_lane(std::size_t index) const;
   template <typename Queued>
   static bool is_on_turn(const Queued& queued) {
@@ -184,6 +194,7 @@ class GroupRun final : public Task {
   std::uint64_t stamp_ = 0;  // of what is in messages_; 0: none
   std::size_t stamped_ = 0;  // so many of them
   std::uint64_t polls_ = 0;
+  std::optional<Deadline> withdrawn_;  // until then peers that write are waited for
 };
 
 }  // namespace catenary

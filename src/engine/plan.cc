@@ -61,10 +61,17 @@ class Compiler {
 
   void find_what_is_returned() {
     std::set<std::pair<int, int>> asked_for;  // the peer, and the chunk of output
+    bool comes_back = true;
     for (const PlannedStep& step : plan_.steps) {
-      if (step.lending.returned) asked_for.emplace(step.send_to, step.lending.returned.index);
+      const Lending& lending = step.lending;
+      if (lending.returned) {
+        asked_for.emplace(step.send_to, lending.returned.index);
+      } else if (lending.chunk.buffer == Buffer::kInput && lending.in_place) {
+        comes_back = false;
+      }
     }
     plan_.wants_results = !asked_for.empty();
+    plan_.takes_nothing_back = plan_.wants_results && comes_back;
     if (!plan_.wants_results) return;
     for (PlannedStep& step : plan_.steps) {
       step.is_returned = step.recv != nullptr && step.send == nullptr && !step.src &&

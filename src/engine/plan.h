@@ -51,6 +51,8 @@ struct Plan {
   int chunk_count = 1;
   int scratch_count = 0;
   bool wants_results = false;  // asks peers to put what they sum where it is kept
+  // Whatever it lends in place comes back like that: it writes over nothing that peers have read.
+  bool takes_nothing_back = false;
   std::vector<PlannedStep> steps;
   std::vector<SendTo> sends;  // each link once
   std::vector<FoldSource> fold_sources;

@@ -8,6 +8,7 @@
 
 #include "src/base/copy.h"
 #include "src/base/error.h"
+#include "src/base/scope_exit.h"
 
 namespace catenary {
 namespace {
@@ -140,7 +141,7 @@ bool ScheduleRun::may_go_whole(const PlannedStep& step, const Slice& slice) {
   if (!is_only_kept && !goes_back(step)) return false;
   const std::optional<Loan> loan = loan_in(step.recv->try_peek(), slice.bytes);
   if (!loan || loan->bytes <= slice.bytes || loan->bytes < slice.rest) return false;
-  return is_only_kept || step.recv->place_for_result(*loan) != nullptr;
+  return is_only_kept || wants_result(*loan, *step.recv);
 }
 
 // Whether it goes to whom its operand came from.
@@ -211,9 +212,9 @@ bool ScheduleRun::do_returned_slice(const PlannedStep& step, Slice slice, bool f
     const std::size_t now = std::min(kWrittenAtATime, slice.bytes - at);
     if (!step.recv->try_begin_writing())
       throw withdrawn(spec_.rank, spec_.descriptor, step.send_to);
+    const ScopeExit end([&] { step.recv->end_writing(); });
     compute_for_both(step, received.data() + at, own + at, kept != nullptr ? kept + at : nullptr,
                      result_ + at, now);
-    step.recv->end_writing();
   }
   check_still_lent(*step.recv, step.recv_from);
   send(step, opens_send, Lent{received, Loan{Loan::kReturned, slice.bytes}, false}, slot, nullptr,
@@ -360,6 +361,14 @@ void ScheduleRun::check_still_lent(const RecvLink& link, int peer) const {
 void ScheduleRun::withdraw() const noexcept {
   if (!started_) return;
   for (const SendTo& sent : spec_.plan->sends) sent.link->withdraw();
+}
+
+int ScheduleRun::writer() const noexcept {
+  if (!started_) return kNobody;
+  for (const SendTo& sent : spec_.plan->sends) {
+    if (sent.link->is_written_to()) return sent.peer;
+  }
+  return kNobody;
 }
 
 // The data of the next message on a link, null data while there is none. `into`: where it may be

@@ -81,8 +81,12 @@ class ScheduleRun {
   int waits_for() const { return waits_for_; }
   // By peer: whether something was taken from it already, or is waited for now.
   std::vector<bool> opened(int nranks) const;
-  // It is given up: what is lent may change from now on.
+  // It is given up: what is lent may change from now on, once there is no writer().
   void withdraw() const noexcept;
+  // A rank that is putting a result into our output just now, or kNobody.
+  int writer() const noexcept;
+  // Whether peers may put results into our output while it runs.
+  bool wants_results() const { return spec_.plan->wants_results && spec_.least_loan != SIZE_MAX; }
   // Another number whenever this has got on.
   std::uint64_t position() const {
     return (std::uint64_t{pass_} * spec_.plan->steps.size() + step_) << 32 | slice_;

@@ -132,6 +132,8 @@ std::string LoanChecker::fault_of_return(int rank, std::uint32_t lent_at, const 
   if (made_at == kNeverTaken) return "which never takes the message";
   const Step& makes = schedules_->of(borrower).steps[made_at];
   if (makes.send_to != rank) return format("which sends it nothing in its step %u", made_at);
+  const bool is_of_fold = makes.src.buffer == Buffer::kCarry || makes.dst.buffer == Buffer::kCarry;
+  if (!makes.src || is_of_fold) return format("which does not sum the two in its step %u", made_at);
   const std::uint32_t kept_at = taken_at(borrower, rank, made_at);
   if (kept_at == kNeverTaken || kept_at <= lent_at) return "and takes it too early or never";
   const Step& keeps = steps[kept_at];

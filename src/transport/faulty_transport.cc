@@ -86,6 +86,7 @@ class FaultySendLink final : public SendLink {
     return inside_->try_lend(memory, terms);
   }
   void withdraw() noexcept override { inside_->withdraw(); }
+  bool is_written_to() noexcept override { return inside_->is_written_to(); }
 
  private:
   std::unique_ptr<SendLink> inside_;
@@ -113,6 +114,7 @@ class FaultyRecvLink final : public RecvLink {
     return inside_->borrow(loan, into);
   }
   bool still_lent() const override { return inside_->still_lent(); }
+  bool reaches_results() const noexcept override { return inside_->reaches_results(); }
   std::byte* place_for_result(const Loan& loan) override { return inside_->place_for_result(loan); }
   bool try_begin_writing() override { return inside_->try_begin_writing(); }
   void write_result(std::byte* at, ByteView data, bool past_caches) override {

@@ -8,8 +8,8 @@
 
 #include "src/base/copy.h"
 #include "src/base/error.h"
+#include "src/transport/process_runs.h"
 #include "src/transport/slot_writer.h"
-#include "src/transport/writer_watch.h"
 
 namespace catenary {
 namespace {
@@ -87,9 +87,11 @@ class RingSendLink final : public SendLink {
                 takes_result ? offset_of(terms.result) : Loan::kNowhere};
   }
   void withdraw() noexcept override {
-    if (!lent_) return;
-    ring_.withdraw();
-    wait_for_writer(ring_);
+    if (lent_) ring_.withdraw();
+  }
+  bool is_written_to() noexcept override {
+    const std::uint32_t process = lent_ ? ring_.writer() : 0;
+    return process != 0 && process_runs(process);
   }
 
  private:
@@ -155,8 +157,8 @@ class RingRecvLink final : public RecvLink {
   }
   bool still_lent() const override { return ring_.still_lent(); }
 
+  bool reaches_results() const noexcept override { return peer_heap_.is_writable; }
   std::byte* place_for_result(const Loan& loan) override {
-    if (loan.result == Loan::kNowhere || !peer_heap_.is_writable) return nullptr;
     check_bounds(loan.result, loan.bytes);
     return peer_heap_.base + loan.result;
   }

@@ -60,6 +60,7 @@ class TracedTransport::CountingSendLink final : public SendLink {
     return inside_->try_lend(memory, terms);
   }
   void withdraw() noexcept override { inside_->withdraw(); }
+  bool is_written_to() noexcept override { return inside_->is_written_to(); }
 
  private:
   std::unique_ptr<SendLink> inside_;
@@ -84,6 +85,7 @@ class TracedTransport::CountingRecvLink final : public RecvLink {
     return inside_->borrow(loan, into);
   }
   bool still_lent() const override { return inside_->still_lent(); }
+  bool reaches_results() const noexcept override { return inside_->reaches_results(); }
   std::byte* place_for_result(const Loan& loan) override { return inside_->place_for_result(loan); }
   bool try_begin_writing() override { return inside_->try_begin_writing(); }
   void write_result(std::byte* at, ByteView data, bool past_caches) override {

@@ -78,10 +78,11 @@ class SendLink {
   };
   virtual std::optional<Loan> try_lend(ByteView, const Terms&) { return std::nullopt; }
   // What was lent, or committed in place, may change from now on, although the peer may still be
-  // reading or bytes still be on their way: an operation is given up. A peer that is writing just
-  // then is waited for: microseconds while it runs, until it is dead if it does not, but no longer
-  // than some seconds.
+  // reading or bytes still be on their way: an operation is given up. Only where is_written_to(), a
+  // peer has not seen that yet and writes: for some microseconds if it runs, and no more once it is
+  // dead.
   virtual void withdraw() noexcept {}
+  virtual bool is_written_to() noexcept { return false; }
 };
 
 class RecvLink {
@@ -100,7 +101,9 @@ class RecvLink {
   // the operation up meanwhile.
   virtual bool still_lent() const { return true; }
 
-  // Where the peer wants what we make of the loan, null: nowhere, or we cannot write there.
+  // Whether we can write to the peer's memory at all.
+  virtual bool reaches_results() const noexcept { return false; }
+  // Where the peer wants what we make of the loan, which says that it does, if we can write there.
   virtual std::byte* place_for_result(const Loan&) { return nullptr; }
   // Whether the peer has not given the operation up. Then, until end_writing(), it will not take
   // that place back: to be done for some microseconds of work at a time.

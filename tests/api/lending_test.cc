@@ -1,6 +1,8 @@
 // That memory from ncclMemAlloc is really read where it lies, as one sees from outside: a send of
 // it is not over before the peer has taken it, while one of other memory is copied ahead.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -96,9 +98,55 @@ void body(int rank, int nranks, const ncclUniqueId& id) {
   require(copied_mapped != lends, "mapped memory is lent exactly where that is not switched off");
 }
 
+// Two ranks sum into each other's memory, again and again, until rank 0 stops the other's process
+// for a while and gives up: then its memory is its own, although the other one goes on later,
+// mostly in the middle of writing.
+void abort_while_results_come(int rank, int nranks, const ncclUniqueId& id) {
+  constexpr std::size_t kLong = std::size_t{1} << 22;
+  constexpr int kSums = 40;
+  const Device device(rank);
+  ncclComm_t comm = nullptr;
+  require_success(ncclCommInitRank(&comm, nranks, id, rank), "ncclCommInitRank");
+  const Mapped given(kLong), taken(kLong);
+  std::fill_n(given.data(), kLong, 1.0F);
+  TestStream stream;
+  int peer = ::getpid();  // of rank 1, as its broadcast says
+  require_success(ncclBcast(&peer, 1, ncclInt32, 1, comm, stream), "Bcast");
+  for (int i = 0; i < kSums; ++i) {
+    const ncclResult_t summed =
+        ncclAllReduce(given.data(), taken.data(), kLong, ncclFloat32, ncclSum, comm, stream);
+    if (rank == 0) require_success(summed, "AllReduce");
+  }
+  if (rank == 0) {
+    std::this_thread::sleep_for(milliseconds(20));
+    ::kill(peer, SIGSTOP);
+    std::thread waker([&] {
+      std::this_thread::sleep_for(milliseconds(200));
+      ::kill(peer, SIGCONT);
+    });
+    const ncclResult_t aborted = ncclCommAbort(comm);
+    std::fill_n(taken.data(), kLong, 7.0F);
+    waker.join();
+    std::this_thread::sleep_for(milliseconds(20));
+    require_success(aborted, "ncclCommAbort");
+    require(std::all_of(taken.data(), taken.data() + kLong, [](float x) { return x == 7.0F; }),
+            "memory was written to after the abort");
+  } else {
+    catStreamSynchronize(stream);
+    ncclCommAbort(comm);
+  }
+}
+
 // First, since a process that has used the library may not fork ranks.
 TEST(Lending, of_mapped_memory_between_processes) {
   for (const std::string& failure : run_ranks({2, 1}, body)) ADD_FAILURE() << failure;
+}
+
+TEST(Lending, of_places_for_results_ends_with_an_abort) {
+  for (int round = 0; round < 8; ++round) {
+    for (const std::string& failure : run_ranks({2, 1}, abort_while_results_come))
+      ADD_FAILURE() << failure;
+  }
 }
 
 TEST(Lending, of_mapped_memory_between_threads) {

@@ -218,6 +218,16 @@ std::vector<Mismatch> with_one_that_is_done() {
                      },
                      {"AllReduce number 0", "Broadcast number 0", "rank 1"}});
   }
+  // Of two ranks, with a sum so long that a message as long as a loan might be one.
+  tests.push_back({"broadcast_that_looks_like_a_loan",
+                   2,
+                   [](Seat& seat, float* data) {
+                     if (seat.rank == 1)
+                       return call_with_root(Collective::kBroadcast, seat, data, 6, 1);
+                     return ncclAllReduce(data, data, 1 << 16, ncclFloat32, ncclSum, seat.comm,
+                                          seat.stream);
+                   },
+                   {"AllReduce number 0", "Broadcast number 0", "rank 1"}});
   return tests;
 }
 

@@ -60,6 +60,18 @@ TEST(Lending, asks_for_results_that_come_back) {
       for (std::size_t i = 1; i < found.size(); ++i) EXPECT_FALSE(found[i].returned);
     }
   }
+  // What is left of a fold of many is not put anywhere.
+  for (const std::string_view name : {"tree", "knomial4", "double_tree", "direct", "ring"}) {
+    const Algorithm& algorithm = *find_algorithm(Collective::kAllReduce, name);
+    for (int ranks = 3; ranks <= 9; ++ranks) {
+      for (int rank = 0; rank < ranks; ++rank) {
+        const Place at{.rank = rank, .ranks = ranks};
+        for (const Lending& lending : lendings(algorithm, at, schedule_of(algorithm, at))) {
+          EXPECT_FALSE(lending.returned) << name << " of " << ranks;
+        }
+      }
+    }
+  }
   // Both keep all that they send.
   EXPECT_FALSE(first_lending(Collective::kAllReduce, "one_shot", {.rank = 0, .ranks = 2}).returned);
 }

@@ -31,6 +31,7 @@ struct FakeSend final : SendLink {
     return Loan{7, memory.size()};
   }
   void withdraw() noexcept override { withdrawn = true; }
+  bool is_written_to() noexcept override { return written_to; }
 
   Bytes slot;
   std::size_t committed = 0;
@@ -38,6 +39,7 @@ struct FakeSend final : SendLink {
   const std::byte* lent = nullptr;
   const std::byte* wanted_at = nullptr;  // what the peer makes of it
   bool withdrawn = false;
+  bool written_to = false;              // by the peer, as if a result were wanted
   const std::byte* unmapped = nullptr;  // memory that nobody else can map
   const std::byte* watched = nullptr;   // a byte, and what it was when the message went
   std::byte watched_at_commit{};
@@ -58,6 +60,7 @@ struct FakeRecv final : RecvLink {
     return ByteView(memory).subspan(loan.offset, loan.bytes);
   }
   bool still_lent() const override { return !withdrawn; }
+  bool reaches_results() const noexcept override { return true; }
   std::byte* place_for_result(const Loan& loan) override { return result.data() + loan.result; }
   bool try_begin_writing() override { return writes = !withdrawn; }
   void write_result(std::byte* at, ByteView data, bool past_caches) override {
@@ -90,6 +93,7 @@ struct FakeOwner final : RunOwner {
   void begins(const Descriptor&) noexcept override {}
   bool run_failed(const std::exception&) noexcept override { return true; }
   void run_over(GroupRun&) noexcept override {}
+  int open_to_writers() const { return open_to_writers_; }
   Polled polled = Polled::kNone;
 };
 

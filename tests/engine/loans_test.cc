@@ -346,6 +346,30 @@ TEST_F(Returns, are_there_already_for_who_asked_and_refused_by_others) {
   EXPECT_THROW(ScheduleRun(sum(65536)).advance(), Error) << "less than was asked for";
 }
 
+// Users get their buffers back when a failed operation is over.
+TEST_F(Returns, are_waited_for_when_an_operation_is_given_up) {
+  plan_send();
+  plan.wants_results = true;
+  FakeOwner owner;
+  GroupRun* const run = new GroupRun;
+  run->begin(owner);
+  Turn turn;
+  const RunSpec spec = spec_of(Collective::kBroadcast);
+  run->add(spec, spec.input, spec.output, turn, turn.take(), 1);
+  run->poll();
+  EXPECT_EQ(owner.open_to_writers(), 1);
+  send.written_to = true;
+  const Error error(ErrorCode::kRemote, "aborted");
+  EXPECT_FALSE(run->fail(error));
+  EXPECT_TRUE(send.withdrawn);
+  EXPECT_FALSE(run->fail(error));
+  send.written_to = false;
+  EXPECT_TRUE(run->fail(error));
+  run->recycle();
+  EXPECT_EQ(owner.open_to_writers(), 0);
+  delete run;
+}
+
 TEST_F(Loans, are_withdrawn_when_an_operation_is_given_up) {
   plan_send();
   Turn turn;

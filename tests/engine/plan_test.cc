@@ -3,46 +3,18 @@
 
 #include <gtest/gtest.h>
 
-#include <future>
 #include <memory>
-#include <optional>
+#include <tuple>
 
 #include "src/base/error.h"
-#include "transports/loopback/transport.h"
+#include "tests/engine/loopback_rank.h"
 
 namespace catenary {
 namespace {
 
-// One of two ranks of this process.
-struct Rank {
-  Rank(const UniqueId& id, int rank, const Config& config)
-      : membership(id, rank, 2, Wait{}, config),
-        links(loopback_of(membership, config), membership, Wait{}) {}
-
-  static Transports loopback_of(const Membership& membership, const Config& config) {
-    TransportContext context;
-    context.rank = membership.rank();
-    context.nranks = membership.nranks();
-    context.key = membership.derive_key("transport");
-    context.config = &config;
-    Transports transports;
-    transports.push_back(loopback::make_transport(context));
-    return transports;
-  }
-
-  Membership membership;
-  LinkTable links;
-};
-
 class OwnMessage : public testing::Test {
  protected:
-  OwnMessage() {
-    const UniqueId id = create_unique_id(config_);
-    auto other =
-        std::async(std::launch::async, [&] { return std::make_unique<Rank>(id, 1, config_); });
-    self_ = std::make_unique<Rank>(id, 0, config_);
-    other_ = other.get();
-  }
+  OwnMessage() { std::tie(self_, other_) = two_ranks(config_); }
 
   Plan compiled(const std::vector<Step>& steps, bool scaled = false) {
     return compile({.chunk_count = 1, .steps = steps}, std::vector<Lending>(steps.size()), 0,
@@ -60,8 +32,8 @@ class OwnMessage : public testing::Test {
 
  private:
   const Config config_;
-  std::unique_ptr<Rank> self_;
-  std::unique_ptr<Rank> other_;
+  std::unique_ptr<LoopbackRank> self_;
+  std::unique_ptr<LoopbackRank> other_;
 };
 
 constexpr Step kToItself{.src = input(0), .send_to = 0};

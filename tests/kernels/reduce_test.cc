@@ -247,6 +247,10 @@ TEST_P(ReduceKernelsTest, reduce_twice_stores_the_same_in_two_places) {
   Operand a(packed_a_, bytes, 0), b(packed_b_, bytes, 0);
   kernels_.reduce_twice(a.data(), b.data(), a.data(), b.data(), kMaxCount, TwinStores::kCached);
   EXPECT_TRUE(a.holds(result) && b.holds(result)) << "in place of both";
+  Operand c(packed_a_, bytes, 0), d(packed_b_, bytes, 0);
+  kernels_.reduce_twice(c.data(), d.data(), c.data(), d.data(), kMaxCount,
+                        TwinStores::kBothStreaming);
+  EXPECT_TRUE(c.holds(result) && d.holds(result)) << "in place of both, past the caches";
 }
 
 TEST_P(ReduceKernelsTest, reduce_scaled_rounds_the_product_before_it_reduces) {
