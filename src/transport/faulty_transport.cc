@@ -1,6 +1,7 @@
 #include "src/transport/faulty_transport.h"
 
 #include "src/base/error.h"
+#include "src/transport/forwarding_links.h"
 
 namespace catenary {
 namespace {
@@ -48,85 +49,60 @@ class Misfortune {
   std::uint32_t starving_ = 0;
 };
 
-class FaultySendLink final : public SendLink {
+class FaultySendLink final : public ForwardingSendLink {
  public:
   FaultySendLink(std::unique_ptr<SendLink> inside, const Misfortune& misfortune)
-      : inside_(std::move(inside)), misfortune_(misfortune) {}
+      : ForwardingSendLink(std::move(inside)), misfortune_(misfortune) {}
 
   ByteSpan try_acquire(std::size_t bytes) override {
     // A slot once given stays given, so only a first try may fail.
     if (!acquired_ && misfortune_.delays()) return {};
-    const ByteSpan span = inside_->try_acquire(bytes);
+    const ByteSpan span = inside().try_acquire(bytes);
     acquired_ = !span.empty();
     return span;
   }
-  void write(std::byte* at, ByteView data) override { inside_->write(at, data); }
-  bool writes_past_caches(std::size_t bytes) const noexcept override {
-    return inside_->writes_past_caches(bytes);
-  }
   void commit(std::size_t bytes) override {
-    inside_->commit(bytes);
-    acquired_ = false;
-    misfortune_.count_message();
+    inside().commit(bytes);
+    note_commit();
   }
   void commit_from(std::size_t skip, ByteView data) override {
-    inside_->commit_from(skip, data);
-    acquired_ = false;
-    misfortune_.count_message();
+    inside().commit_from(skip, data);
+    note_commit();
   }
   void commit_in_place(std::size_t skip, ByteView data) override {
-    inside_->commit_in_place(skip, data);
+    inside().commit_in_place(skip, data);
+    note_commit();
+  }
+  bool try_flush() override { return !misfortune_.delays() && inside().try_flush(); }
+
+ private:
+  void note_commit() {
     acquired_ = false;
     misfortune_.count_message();
   }
-  bool sends_in_place(ByteView data) override { return inside_->sends_in_place(data); }
-  bool spares_copy() const noexcept override { return inside_->spares_copy(); }
-  bool try_flush() override { return !misfortune_.delays() && inside_->try_flush(); }
-  std::optional<Loan> try_lend(ByteView memory, const Terms& terms) override {
-    return inside_->try_lend(memory, terms);
-  }
-  void withdraw() noexcept override { inside_->withdraw(); }
-  bool is_written_to() noexcept override { return inside_->is_written_to(); }
 
- private:
-  std::unique_ptr<SendLink> inside_;
   Misfortune misfortune_;
   bool acquired_ = false;
 };
 
-class FaultyRecvLink final : public RecvLink {
+class FaultyRecvLink final : public ForwardingRecvLink {
  public:
   FaultyRecvLink(std::unique_ptr<RecvLink> inside, const Misfortune& misfortune)
-      : inside_(std::move(inside)), misfortune_(misfortune) {}
+      : ForwardingRecvLink(std::move(inside)), misfortune_(misfortune) {}
 
   ByteView try_peek() override {
     if (!peeked_ && misfortune_.delays()) return {};
-    const ByteView view = inside_->try_peek();
+    const ByteView view = inside().try_peek();
     peeked_ = !view.empty();
     return view;
   }
   void release() override {
-    inside_->release();
+    inside().release();
     peeked_ = false;
     misfortune_.count_message();
   }
-  ByteView borrow(const Loan& loan, std::byte* into) override {
-    return inside_->borrow(loan, into);
-  }
-  bool still_lent() const override { return inside_->still_lent(); }
-  bool reaches_results() const noexcept override { return inside_->reaches_results(); }
-  std::byte* place_for_result(const Loan& loan) override { return inside_->place_for_result(loan); }
-  bool try_begin_writing() override { return inside_->try_begin_writing(); }
-  void write_result(std::byte* at, ByteView data, bool past_caches) override {
-    inside_->write_result(at, data, past_caches);
-  }
-  bool streams_results(std::size_t bytes) const noexcept override {
-    return inside_->streams_results(bytes);
-  }
-  void end_writing() override { inside_->end_writing(); }
 
  private:
-  std::unique_ptr<RecvLink> inside_;
   Misfortune misfortune_;
   bool peeked_ = false;
 };

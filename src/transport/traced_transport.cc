@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "src/transport/forwarding_links.h"
+
 namespace catenary {
 
 // Written by the thread of the link, read by any.
@@ -29,75 +31,47 @@ struct TracedTransport::Counters {
   }
 };
 
-class TracedTransport::CountingSendLink final : public SendLink {
+class TracedTransport::CountingSendLink final : public ForwardingSendLink {
  public:
   CountingSendLink(std::unique_ptr<SendLink> inside, Counters& counters)
-      : inside_(std::move(inside)), counters_(counters) {}
+      : ForwardingSendLink(std::move(inside)), counters_(counters) {}
 
   ByteSpan try_acquire(std::size_t bytes) override {
-    return counters_.count_if_empty(inside_->try_acquire(bytes));
-  }
-  void write(std::byte* at, ByteView data) override { inside_->write(at, data); }
-  bool writes_past_caches(std::size_t bytes) const noexcept override {
-    return inside_->writes_past_caches(bytes);
+    return counters_.count_if_empty(inside().try_acquire(bytes));
   }
   void commit(std::size_t bytes) override {
-    inside_->commit(bytes);
+    inside().commit(bytes);
     counters_.count_message(bytes);
   }
   void commit_from(std::size_t skip, ByteView data) override {
-    inside_->commit_from(skip, data);
+    inside().commit_from(skip, data);
     counters_.count_message(skip + data.size());
   }
   void commit_in_place(std::size_t skip, ByteView data) override {
-    inside_->commit_in_place(skip, data);
+    inside().commit_in_place(skip, data);
     counters_.count_message(skip + data.size());
   }
-  bool sends_in_place(ByteView data) override { return inside_->sends_in_place(data); }
-  bool try_flush() override { return inside_->try_flush(); }
-  bool spares_copy() const noexcept override { return inside_->spares_copy(); }
-  std::optional<Loan> try_lend(ByteView memory, const Terms& terms) override {
-    return inside_->try_lend(memory, terms);
-  }
-  void withdraw() noexcept override { inside_->withdraw(); }
-  bool is_written_to() noexcept override { return inside_->is_written_to(); }
 
  private:
-  std::unique_ptr<SendLink> inside_;
   Counters& counters_;
 };
 
-class TracedTransport::CountingRecvLink final : public RecvLink {
+class TracedTransport::CountingRecvLink final : public ForwardingRecvLink {
  public:
   CountingRecvLink(std::unique_ptr<RecvLink> inside, Counters& counters)
-      : inside_(std::move(inside)), counters_(counters) {}
+      : ForwardingRecvLink(std::move(inside)), counters_(counters) {}
 
   ByteView try_peek() override {
-    const ByteView view = counters_.count_if_empty(inside_->try_peek());
+    const ByteView view = counters_.count_if_empty(inside().try_peek());
     peeked_bytes_ = view.size();
     return view;
   }
   void release() override {
-    inside_->release();
+    inside().release();
     counters_.count_message(peeked_bytes_);
   }
-  ByteView borrow(const Loan& loan, std::byte* into) override {
-    return inside_->borrow(loan, into);
-  }
-  bool still_lent() const override { return inside_->still_lent(); }
-  bool reaches_results() const noexcept override { return inside_->reaches_results(); }
-  std::byte* place_for_result(const Loan& loan) override { return inside_->place_for_result(loan); }
-  bool try_begin_writing() override { return inside_->try_begin_writing(); }
-  void write_result(std::byte* at, ByteView data, bool past_caches) override {
-    inside_->write_result(at, data, past_caches);
-  }
-  bool streams_results(std::size_t bytes) const noexcept override {
-    return inside_->streams_results(bytes);
-  }
-  void end_writing() override { inside_->end_writing(); }
 
  private:
-  std::unique_ptr<RecvLink> inside_;
   Counters& counters_;
   std::size_t peeked_bytes_ = 0;
 };

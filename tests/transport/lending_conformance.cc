@@ -29,6 +29,17 @@ void lend(Rank& self, SendLink& link, std::uint64_t message) {
   commit_loan(self, link, *loan);
 }
 
+// Whether it is told to be the peer's fault.
+template <typename Act>
+bool is_peers_fault(const Act& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return error.code() == ErrorCode::kRemote;
+  }
+  return false;
+}
+
 ByteView borrow(Rank& self, RecvLink& link, std::byte* into = nullptr) {
   ByteView view;
   self.wait_until([&] { return !(view = link.try_peek()).empty(); });
@@ -113,13 +124,10 @@ TEST_P(Conformance, what_is_not_there_any_more_is_not_fetched) {
     if (!self.transport().shares_memory()) return;
     const auto from = self.listen(self.previous());
     for (const std::uint64_t address : {std::uint64_t{0}, std::uint64_t{4096}, ~std::uint64_t{0}}) {
-      bool refused = false;
-      try {
-        from->borrow({Loan::kInProcess | address, 2048});
-      } catch (const Error& error) {
-        refused = error.code() == ErrorCode::kRemote;
-      }
-      require(refused, "what is not there is read");
+      require(is_peers_fault([&] {
+                from->borrow({Loan::kInProcess | address, 2048});
+              }),
+              "what is not there is read");
     }
   });
 }
@@ -264,22 +272,13 @@ TEST_P(Conformance, loans_beyond_the_heap_are_refused) {
     const std::size_t size = self.heap().shared().bytes;
     for (const Loan loan : {Loan{size, 1}, Loan{size - 1, 2}, Loan{~std::uint64_t{0}, 2},
                             Loan{1, ~std::uint64_t{0}}}) {
-      bool refused = false;
-      try {
-        from->borrow(loan);
-      } catch (const Error& error) {
-        refused = error.code() == ErrorCode::kRemote;
-      }
-      require(refused, "a loan beyond the heap is read");
+      require(is_peers_fault([&] { from->borrow(loan); }), "a loan beyond the heap is read");
     }
     if (!self.transport().shares_memory()) return;
-    bool refused = false;
-    try {
-      from->place_for_result({0, 2, size - 1});
-    } catch (const Error& error) {
-      refused = error.code() == ErrorCode::kRemote;
-    }
-    require(refused, "a result is put beyond the heap");
+    require(is_peers_fault([&] {
+              from->place_for_result({0, 2, size - 1});
+            }),
+            "a result is put beyond the heap");
   });
 }
 

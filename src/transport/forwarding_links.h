@@ -1,0 +1,72 @@
+// Links that pass everything on to another one: what decorators of transports change they override.
+//
+// Threads, waiting and failure: those of the link inside, which is theirs.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "src/transport/transport.h"
+
+namespace catenary {
+
+class ForwardingSendLink : public SendLink {
+ public:
+  explicit ForwardingSendLink(std::unique_ptr<SendLink> inside) : inside_(std::move(inside)) {}
+
+  ByteSpan try_acquire(std::size_t bytes) override { return inside_->try_acquire(bytes); }
+  void write(std::byte* at, ByteView data) override { inside_->write(at, data); }
+  bool writes_past_caches(std::size_t bytes) const noexcept override {
+    return inside_->writes_past_caches(bytes);
+  }
+  void commit(std::size_t bytes) override { inside_->commit(bytes); }
+  void commit_from(std::size_t skip, ByteView data) override { inside_->commit_from(skip, data); }
+  bool spares_copy() const noexcept override { return inside_->spares_copy(); }
+  void commit_in_place(std::size_t skip, ByteView memory) override {
+    inside_->commit_in_place(skip, memory);
+  }
+  bool sends_in_place(ByteView memory) override { return inside_->sends_in_place(memory); }
+  void prepare() const noexcept override { inside_->prepare(); }
+  bool try_flush() override { return inside_->try_flush(); }
+  std::optional<Loan> try_lend(ByteView memory, const Terms& terms) override {
+    return inside_->try_lend(memory, terms);
+  }
+  void withdraw() noexcept override { inside_->withdraw(); }
+  bool is_written_to() noexcept override { return inside_->is_written_to(); }
+
+ protected:
+  SendLink& inside() { return *inside_; }
+
+ private:
+  std::unique_ptr<SendLink> inside_;
+};
+
+class ForwardingRecvLink : public RecvLink {
+ public:
+  explicit ForwardingRecvLink(std::unique_ptr<RecvLink> inside) : inside_(std::move(inside)) {}
+
+  ByteView try_peek() override { return inside_->try_peek(); }
+  void release() override { inside_->release(); }
+  ByteView borrow(const Loan& loan, std::byte* into) override {
+    return inside_->borrow(loan, into);
+  }
+  bool still_lent() const override { return inside_->still_lent(); }
+  bool reaches_results() const noexcept override { return inside_->reaches_results(); }
+  std::byte* place_for_result(const Loan& loan) override { return inside_->place_for_result(loan); }
+  bool try_begin_writing() override { return inside_->try_begin_writing(); }
+  void write_result(std::byte* at, ByteView data, bool past_caches) override {
+    inside_->write_result(at, data, past_caches);
+  }
+  bool streams_results(std::size_t bytes) const noexcept override {
+    return inside_->streams_results(bytes);
+  }
+  void end_writing() override { inside_->end_writing(); }
+
+ protected:
+  RecvLink& inside() { return *inside_; }
+
+ private:
+  std::unique_ptr<RecvLink> inside_;
+};
+
+}  // namespace catenary
