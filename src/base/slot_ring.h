@@ -9,9 +9,9 @@
 //     1280           head of slot 1                                                |
 //     ...
 //     data_offset    home of slot 0                                                | slot_bytes
-//                    home of slot 1 ...                                    |
-//     shuttle_offset shuttle 0, shuttle 1 ...                              | slot_bytes and a gap
-//     belt_offset    the belt                                              | belt_bytes, or none
+//                    home of slot 1 ...                                            |
+//     shuttle_offset shuttle 0, shuttle 1 ...                                      | and a gap
+//     belt_offset    the belt                                                      | belt_bytes
 //
 // A message of at most 696 bytes travels in the head of its slot, right after the words that
 // announce it, so that one of 56 bytes moves a single cache line, and one of 100 two. A longer one,

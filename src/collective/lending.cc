@@ -55,15 +55,12 @@ class Analysis {
     const int peer = mine_.steps[sent_at].send_to;
     const auto receives = mine_by_peer().receives_from(peer);
     if (receives.empty()) return {};
-    const auto sends = mine_by_peer().sends_to(peer);
-    const auto number = std::ranges::lower_bound(sends, sent_at) - sends.begin();
     const Traffic& theirs = traffic_of_(peer);
-    const auto they_receive = theirs.receives_from(at_.rank);
+    const std::optional<std::uint32_t> taken_at = taken_by(theirs, sent_at);
+    if (!taken_at || !theirs.sums_two(*taken_at)) return {};
     const auto they_send = theirs.sends_to(at_.rank);
-    if (number >= std::ssize(they_receive)) return {};
-    const std::uint32_t taken_at = they_receive[static_cast<std::size_t>(number)];
-    const auto answer = std::ranges::lower_bound(they_send, taken_at);
-    if (answer == they_send.end() || *answer != taken_at || !theirs.sums_two(taken_at)) return {};
+    const auto answer = std::ranges::lower_bound(they_send, *taken_at);
+    if (answer == they_send.end() || *answer != *taken_at) return {};
     const auto answer_number = static_cast<std::size_t>(answer - they_send.begin());
     if (answer_number >= receives.size()) return {};
     const std::size_t kept_at = receives[answer_number];
@@ -83,6 +80,15 @@ class Analysis {
         return true;
     }
     return false;
+  }
+
+  // The step of the peer, whose traffic that is, which takes what we send in a step.
+  std::optional<std::uint32_t> taken_by(const Traffic& theirs, std::size_t sent_at) {
+    const auto sends = mine_by_peer().sends_to(mine_.steps[sent_at].send_to);
+    const auto number = std::ranges::lower_bound(sends, sent_at) - sends.begin();
+    const auto they_receive = theirs.receives_from(at_.rank);
+    if (number >= std::ssize(they_receive)) return std::nullopt;
+    return they_receive[static_cast<std::size_t>(number)];
   }
 
   const Traffic& mine_by_peer() {
@@ -124,17 +130,14 @@ class Analysis {
   // the step that takes our message or later.
   bool was_taken_before(std::size_t lent_at, std::size_t end) {
     const int peer = mine_.steps[lent_at].send_to;
-    const auto sends = mine_by_peer().sends_to(peer);
     const auto receives = mine_by_peer().receives_from(peer);
-    const auto taken = std::ranges::lower_bound(sends, lent_at) - sends.begin();
     const auto received = std::ranges::upper_bound(receives, end) - receives.begin();
     if (received == 0) return false;
     const Traffic& theirs = traffic_of_(peer);
-    const auto they_receive = theirs.receives_from(at_.rank);
+    const std::optional<std::uint32_t> taken_at = taken_by(theirs, lent_at);
     const auto they_send = theirs.sends_to(at_.rank);
-    if (taken >= std::ssize(they_receive) || received > std::ssize(they_send)) return false;
-    return they_receive[static_cast<std::size_t>(taken)] <=
-           they_send[static_cast<std::size_t>(received - 1)];
+    if (!taken_at || received > std::ssize(they_send)) return false;
+    return *taken_at <= they_send[static_cast<std::size_t>(received - 1)];
   }
 
   static constexpr std::size_t kNever = SIZE_MAX;
