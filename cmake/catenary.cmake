@@ -34,10 +34,20 @@ function(catenary_optimize_more room)
   endif()
 endfunction()
 
-# catenary_test(<name> SOURCES a_test.cc ... [DEPENDS cat_x ...] [LABEL unit] [TIMEOUT 180])
-# A GoogleTest program that ctest runs as one test.
+# Tests are built more often than what they run in themselves takes long: so they are not optimized, and
+# what most of them include is read once for all.
+# catenary_test_program(<name>): how a program of the tests is built.
+function(catenary_test_program name)
+  target_compile_options(${name} PRIVATE -O0)
+  target_precompile_headers(${name} REUSE_FROM test_headers)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+endfunction()
+
+# catenary_test(<name> SOURCES a_test.cc ... [DEPENDS cat_x ...] [LABEL unit] [TIMEOUT 180] [OPTIMIZED])
+# A GoogleTest program that ctest runs as one test; optimized where it computes much by itself, or is
+# about code that stands in headers.
 function(catenary_test name)
-  cmake_parse_arguments(TEST "" "LABEL;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(TEST "OPTIMIZED" "LABEL;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
   if(NOT TEST_LABEL)
     set(TEST_LABEL unit)
   endif()
@@ -46,7 +56,11 @@ function(catenary_test name)
   endif()
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE catenary_options ${TEST_DEPENDS} GTest::gtest_main)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  if(TEST_OPTIMIZED)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  else()
+    catenary_test_program(${name})
+  endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS ${TEST_LABEL} TIMEOUT ${TEST_TIMEOUT})
 endfunction()
