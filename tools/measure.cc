@@ -278,19 +278,33 @@ class Member {
     for (const std::string& name : point.variants) {
       runners.push_back(make_runner(point, name, operation, effort));
     }
-    const int most = point.judged ? effort.most_rounds : effort.least_rounds;
-    double spent = 0;
-    for (int round = 1; round <= most; ++round) {
-      spent += run_round(point, round, operation, runners);
-      if (!point.judged || round < kRoundsBeforeOut) continue;
-      const bool is_clear = sift(runners, *point.judged, effort.close);
-      if ((is_clear && round >= effort.least_rounds) || spent > effort.point_ns) break;
+    std::size_t best = 0;
+    if (point.judged) {
+      run_judged(point, effort, operation, runners);
+      best = best_of(runners);
+      start_again(runners, {0, *point.judged, best});
+      run_judged(point, effort, operation, runners);
+    } else {
+      for (int round = 1; round <= effort.least_rounds; ++round)
+        run_round(point, round, operation, runners);
     }
     if (rank_ != 0) return;
     for (std::size_t i = 0; i < runners.size(); ++i) {
       const std::vector<double>& ns = runners[i].ns;
       times[i].ns = runners[i].typical(effort.quantile);
       times[i].spread = (quantile(ns, 0.75) - quantile(ns, 0.25)) / runners[i].median();
+      times[i].is_best = point.judged && i == best;
+    }
+  }
+
+  void run_judged(const Point& point, const Effort& effort, OperationRequest& operation,
+                  std::vector<Runner>& runners) {
+    double spent = 0;
+    for (int round = 1; round <= effort.most_rounds; ++round) {
+      spent += run_round(point, round, operation, runners);
+      if (round < kRoundsBeforeOut) continue;
+      const bool is_clear = sift(runners, *point.judged, effort.close);
+      if ((is_clear && round >= effort.least_rounds) || spent > effort.point_ns) break;
     }
   }
 

@@ -42,7 +42,9 @@ struct Point {
 
 // Where a variant is judged, rounds go on until it is clear whether it is within `close` of the
 // best, or there were `most_rounds`, or the point has taken `point_ns`. Meanwhile algorithms that
-// are far from the best fall out of the running. Elsewhere there are `least_rounds`.
+// are far from the best fall out of the running. Then the best, the judged one and the library's
+// choice are measured once more, beside each other: the best of many is partly the one that was
+// lucky. Elsewhere there are `least_rounds`.
 struct Effort {
   int least_rounds = 12;
   int most_rounds = 60;
@@ -57,6 +59,7 @@ struct Effort {
 struct Timing {
   double ns = 0;      // of an operation
   double spread = 0;  // between the quartiles, as a part of the median
+  bool is_best = false;  // of the algorithms, where one is judged
 };
 // For each point and variant. `tell` hears of each point when it is done.
 using Times = std::vector<std::vector<Timing>>;

@@ -45,8 +45,7 @@ std::vector<Point> points_of(const std::vector<Collective>& collectives) {
 // The first variant is the default.
 void judge(const Crew& crew, const Point& point, const std::vector<Timing>& times, bool verbose,
            Tally& tally) {
-  const auto faster = [](const Timing& a, const Timing& b) { return a.ns < b.ns; };
-  const auto best = std::min_element(times.begin() + 1, times.end(), faster) - times.begin();
+  const auto best = std::ranges::find_if(times, &Timing::is_best) - times.begin();
   const std::string& chosen = point.variants[*point.judged];
   const double own = times[0].ns;
   const double forced = times[*point.judged].ns;

@@ -39,11 +39,28 @@ bool is_clear(const Runner& one, const Runner& other, double close) {
          ratios[static_cast<std::size_t>(middle + sideways + 0.5)] <= close;
 }
 
-bool sift(std::vector<Runner>& runners, std::size_t judged, double close) {
-  std::size_t best = judged;
+std::size_t best_of(const std::vector<Runner>& runners) {
+  std::size_t best = runners.size();
   for (std::size_t i = 0; i < runners.size(); ++i) {
-    if (runners[i].is_algorithm && runners[i].median() < runners[best].median()) best = i;
+    if (!runners[i].is_algorithm || runners[i].is_out) continue;
+    if (best == runners.size() || runners[i].median() < runners[best].median()) best = i;
   }
+  return best;
+}
+
+void start_again(std::vector<Runner>& runners, const std::set<std::size_t>& these) {
+  for (std::size_t i = 0; i < runners.size(); ++i) {
+    if (!these.contains(i)) {
+      runners[i].is_out = true;
+    } else {
+      runners[i].ns.clear();
+      runners[i].is_out = false;
+    }
+  }
+}
+
+bool sift(std::vector<Runner>& runners, std::size_t judged, double close) {
+  const std::size_t best = best_of(runners);
   const double far = kFar * runners[best].median();
   for (std::size_t i = 0; i < runners.size(); ++i) {
     Runner& runner = runners[i];

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 #include <vector>
 
 namespace catenary {
@@ -37,5 +38,11 @@ bool is_clear(const Runner& one, const Runner& other, double close);
 // Takes out of the running what is far behind. Whether it is clear how good the judged one is:
 // whether it takes at most `close` times as long as the best algorithm.
 bool sift(std::vector<Runner>& runners, std::size_t judged, double close);
+
+// The algorithm that takes the least time.
+std::size_t best_of(const std::vector<Runner>& runners);
+
+// Forgets the times of these, and takes all others out of the running.
+void start_again(std::vector<Runner>& runners, const std::set<std::size_t>& these);
 
 }  // namespace catenary

@@ -3,17 +3,22 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstdio>
 #include <ctime>
+#include <future>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/collective/algorithms.h"
 #include "src/proof/survey.h"
+#include "src/topology/machine.h"
 #include "tools/arguments.h"
 #include "tools/verb.h"
 
@@ -37,6 +42,7 @@ root, lane and box is proved; above, to 4096, a sample.
   --box B          only machines of B ranks
   --slots S        only links of S slots
   --count N        only N elements, each as large as a slot
+  --jobs J         J algorithms at a time (as many as there are cores, at most 4)
   -v, --verbose    every rank count as it is proved
   --help           this text
 
@@ -47,6 +53,8 @@ prove.
 struct Wish {
   bool all = false;
   bool verbose = false;
+  // Each keeps up to a gigabyte, of thousands of ranks.
+  int jobs = std::min(usable_cores(), 4);
   std::optional<Collective> collective;
   std::string algorithm;
   Scope scope;
@@ -85,6 +93,7 @@ bool read_wish(int argc, char** argv, Wish& wish) {
                                  {"box", required_argument, nullptr, 'b'},
                                  {"slots", required_argument, nullptr, 's'},
                                  {"count", required_argument, nullptr, 'c'},
+                                 {"jobs", required_argument, nullptr, 'j'},
                                  {"verbose", no_argument, nullptr, 'v'},
                                  {"help", no_argument, nullptr, 'h'},
                                  {}};
@@ -96,6 +105,7 @@ bool read_wish(int argc, char** argv, Wish& wish) {
       case 'b': wish.scope.box = number(optarg, "--box", 1, 65536); break;
       case 's': wish.scope.slots = number(optarg, "--slots", 2u, 1024u); break;
       case 'c': wish.scope.count = number<std::size_t>(optarg, "--count", 0, 1 << 24); break;
+      case 'j': wish.jobs = number(optarg, "--jobs", 1, 64); break;
       case 'v': wish.verbose = true; break;
       case 'h': return false;
       default: refuse("no such option, or no value for it");  // getopt has named it
@@ -132,33 +142,69 @@ double seconds_since(std::int64_t start_ns) {
 }
 
 // What is on its way goes to a terminal only, and to a line of its own if every rank count is asked
-// for.
+// for. Any thread.
 class Progress {
  public:
   explicit Progress(bool verbose) : verbose_(verbose), to_terminal_(isatty(STDERR_FILENO) == 1) {}
 
-  void begin(const Algorithm& algorithm) {
-    title_ = title_of(algorithm.collective, algorithm);
-    ranks_ = 0;
-  }
-  void show(const ProofCase& which) {
-    if (which.ranks == ranks_) return;
-    ranks_ = which.ranks;
+  void show(const Algorithm& algorithm, int ranks) {
+    const std::scoped_lock lock(mutex_);
+    const std::string title = title_of(algorithm.collective, algorithm);
     if (verbose_) {
-      std::fprintf(stderr, "%s %d ranks\n", title_.c_str(), ranks_);
+      std::fprintf(stderr, "%s %d ranks\n", title.c_str(), ranks);
     } else if (to_terminal_) {
-      std::fprintf(stderr, "\r%s %d ranks\033[K", title_.c_str(), ranks_);
+      std::fprintf(stderr, "\r%s %d ranks\033[K", title.c_str(), ranks);
     }
   }
-  void end() const {
+  void clear() {
+    const std::scoped_lock lock(mutex_);
     if (to_terminal_ && !verbose_) std::fprintf(stderr, "\r\033[K");
   }
 
  private:
-  bool verbose_;
-  bool to_terminal_;
-  std::string title_;
-  int ranks_ = 0;
+  const bool verbose_;
+  const bool to_terminal_;
+  std::mutex mutex_;
+};
+
+struct Result {
+  Proof proof;
+  double seconds = 0;
+};
+// With memory for it.
+using Task = std::packaged_task<Result(Checker&)>;
+
+Task task_of(const Algorithm& algorithm, const Scope& scope, Progress& progress) {
+  return Task([&](Checker& checker) {
+    const std::int64_t begin = now_ns();
+    int ranks = 0;
+    const auto show = [&](const ProofCase& which) {
+      if (which.ranks != ranks) progress.show(algorithm, which.ranks);
+      ranks = which.ranks;
+    };
+    Proof proof = prove(checker, algorithm, scope, show);
+    return Result{std::move(proof), seconds_since(begin)};
+  });
+}
+
+// Takes one task after the other, until it is destroyed.
+class Workers {
+ public:
+  Workers(std::vector<Task>& tasks, int count) : tasks_(tasks) {
+    for (int i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
+  }
+  Workers(const Workers&) = delete;
+  ~Workers() { next_ = tasks_.size(); }
+
+ private:
+  void work() {
+    Checker checker;
+    for (std::size_t i; (i = next_.fetch_add(1)) < tasks_.size();) tasks_[i](checker);
+  }
+
+  std::vector<Task>& tasks_;
+  std::atomic<std::size_t> next_ = 0;
+  std::vector<std::jthread> threads_;
 };
 
 void print_row(const Algorithm& algorithm, const Proof& proof, double seconds) {
@@ -207,24 +253,27 @@ int verify(const Wish& wish) {
   check_names(wish);
   std::printf("%-14s %-42s %9s %5s %6s %17s %8s %7s\n", "collective", "algorithm", "cases", "every",
               "up to", "scratch chunks", "Mmoves", "s");
-  Checker checker;
   Progress progress(wish.verbose);
   const std::int64_t start = now_ns();
+  std::vector<const Algorithm*> wished;
+  std::vector<Task> tasks;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (!is_wished(wish, algorithm)) continue;
+    wished.push_back(&algorithm);
+    tasks.push_back(task_of(algorithm, wish.scope, progress));
+  }
+  const Workers workers(tasks, wish.jobs);
   std::vector<const Algorithm*> proved;
   int wrong = 0;
   int without = 0;
   std::uint64_t cases = 0;
-  for (const Algorithm& algorithm : algorithms()) {
-    if (!is_wished(wish, algorithm)) continue;
-    progress.begin(algorithm);
-    const std::int64_t begin = now_ns();
-    const auto show = [&](const ProofCase& which) { progress.show(which); };
-    const Proof proof = prove(checker, algorithm, wish.scope, show);
-    progress.end();
-    print_row(algorithm, proof, seconds_since(begin));
+  for (std::size_t i = 0; i < wished.size(); ++i) {
+    const auto [proof, seconds] = tasks[i].get_future().get();
+    progress.clear();
+    print_row(*wished[i], proof, seconds);
     cases += proof.cases;
     if (proof.fault.empty() && proof.cases > 0) {
-      proved.push_back(&algorithm);
+      proved.push_back(wished[i]);
     } else {
       ++(proof.fault.empty() ? without : wrong);
     }

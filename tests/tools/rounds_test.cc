@@ -66,5 +66,25 @@ TEST(Rounds, the_default_is_no_rival) {
   EXPECT_FALSE(runners[2].is_out);
 }
 
+// The library's choice is no algorithm, and who is out has old times.
+TEST(Rounds, the_best_is_an_algorithm_that_is_in_the_running) {
+  std::vector<Runner> runners = {runner_of(50, 4), runner_of(60, 4), runner_of(101, 4),
+                                 runner_of(100, 4)};
+  runners[0].is_algorithm = false;
+  runners[1].is_out = true;
+  EXPECT_EQ(best_of(runners), 3);
+}
+
+TEST(Rounds, a_second_look_forgets_what_these_took_and_leaves_out_the_others) {
+  std::vector<Runner> runners = {runner_of(50, 4), runner_of(60, 4), runner_of(101, 4)};
+  runners[0].is_out = true;
+  start_again(runners, {0, 2});
+  EXPECT_TRUE(runners[0].ns.empty());
+  EXPECT_FALSE(runners[0].is_out);
+  EXPECT_TRUE(runners[1].is_out);
+  EXPECT_EQ(runners[1].ns.size(), 4);
+  EXPECT_TRUE(runners[2].ns.empty());
+}
+
 }  // namespace
 }  // namespace catenary
