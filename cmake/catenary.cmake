@@ -38,8 +38,14 @@ endfunction()
 # what most of them include is read once for all.
 # catenary_test_program(<name>): how a program of the tests is built.
 function(catenary_test_program name)
-  target_compile_options(${name} PRIVATE -O0)
+  catenary_test_options(${name})
   target_precompile_headers(${name} REUSE_FROM test_headers)
+endfunction()
+function(catenary_test_options name)
+  target_compile_options(${name} PRIVATE -O0)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${name} PRIVATE -fpch-preprocess)  # for ccache
+  endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endfunction()
 

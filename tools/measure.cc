@@ -281,9 +281,9 @@ class Member {
     std::size_t best = 0;
     if (point.judged) {
       run_judged(point, effort, operation, runners);
-      best = best_of(runners);
-      start_again(runners, {0, *point.judged, best});
+      start_again(runners, *point.judged);
       run_judged(point, effort, operation, runners);
+      best = best_of(runners);
     } else {
       for (int round = 1; round <= effort.least_rounds; ++round)
         run_round(point, round, operation, runners);

@@ -42,9 +42,9 @@ struct Point {
 
 // Where a variant is judged, rounds go on until it is clear whether it is within `close` of the
 // best, or there were `most_rounds`, or the point has taken `point_ns`. Meanwhile algorithms that
-// are far from the best fall out of the running. Then the best, the judged one and the library's
-// choice are measured once more, beside each other: the best of many is partly the one that was
-// lucky. Elsewhere there are `least_rounds`.
+// are far from the best fall out of the running. Then the judged one, the two best of the others
+// and the library's choice are measured once more, and that is what counts: the best of many is
+// partly the one that was lucky. Elsewhere there are `least_rounds`.
 struct Effort {
   int least_rounds = 12;
   int most_rounds = 60;

@@ -48,14 +48,21 @@ std::size_t best_of(const std::vector<Runner>& runners) {
   return best;
 }
 
-void start_again(std::vector<Runner>& runners, const std::set<std::size_t>& these) {
+void start_again(std::vector<Runner>& runners, std::size_t judged) {
+  constexpr int kRivals = 2;
+  std::vector<std::size_t> these;
   for (std::size_t i = 0; i < runners.size(); ++i) {
-    if (!these.contains(i)) {
-      runners[i].is_out = true;
-    } else {
-      runners[i].ns.clear();
-      runners[i].is_out = false;
-    }
+    if (!runners[i].is_algorithm || i == judged) these.push_back(i);
+  }
+  for (const std::size_t i : these) runners[i].is_out = runners[i].is_algorithm;
+  for (int rival = 0; rival < kRivals && best_of(runners) < runners.size(); ++rival) {
+    these.push_back(best_of(runners));
+    runners[these.back()].is_out = true;
+  }
+  for (Runner& runner : runners) runner.is_out = true;
+  for (const std::size_t i : these) {
+    runners[i].is_out = false;
+    runners[i].ns.clear();
   }
 }
 

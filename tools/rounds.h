@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstddef>
-#include <set>
 #include <vector>
 
 namespace catenary {
@@ -39,10 +38,11 @@ bool is_clear(const Runner& one, const Runner& other, double close);
 // whether it takes at most `close` times as long as the best algorithm.
 bool sift(std::vector<Runner>& runners, std::size_t judged, double close);
 
-// The algorithm that takes the least time.
+// The algorithm in the running that takes the least time.
 std::size_t best_of(const std::vector<Runner>& runners);
 
-// Forgets the times of these, and takes all others out of the running.
-void start_again(std::vector<Runner>& runners, const std::set<std::size_t>& these);
+// Forgets all times, and leaves in the running only the judged one, the two best of the other
+// algorithms, and what is no algorithm.
+void start_again(std::vector<Runner>& runners, std::size_t judged);
 
 }  // namespace catenary

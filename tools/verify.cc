@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdio>
 #include <ctime>
+#include <functional>
 #include <future>
 #include <mutex>
 #include <optional>
@@ -42,7 +43,8 @@ root, lane and box is proved; above, to 4096, a sample.
   --box B          only machines of B ranks
   --slots S        only links of S slots
   --count N        only N elements, each as large as a slot
-  --jobs J         J algorithms at a time (as many as there are cores, at most 4)
+  --jobs J         J algorithms at a time (as many as there are cores, at most 4); each takes up to
+                   a gigabyte of memory
   -v, --verbose    every rank count as it is proved
   --help           this text
 
@@ -53,7 +55,6 @@ prove.
 struct Wish {
   bool all = false;
   bool verbose = false;
-  // Each keeps up to a gigabyte, of thousands of ranks.
   int jobs = std::min(usable_cores(), 4);
   std::optional<Collective> collective;
   std::string algorithm;
@@ -156,9 +157,11 @@ class Progress {
       std::fprintf(stderr, "\r%s %d ranks\033[K", title.c_str(), ranks);
     }
   }
-  void clear() {
+  // Prints what stays, in its place.
+  void make_way(const std::function<void()>& print) {
     const std::scoped_lock lock(mutex_);
     if (to_terminal_ && !verbose_) std::fprintf(stderr, "\r\033[K");
+    print();
   }
 
  private:
@@ -268,9 +271,9 @@ int verify(const Wish& wish) {
   int without = 0;
   std::uint64_t cases = 0;
   for (std::size_t i = 0; i < wished.size(); ++i) {
-    const auto [proof, seconds] = tasks[i].get_future().get();
-    progress.clear();
-    print_row(*wished[i], proof, seconds);
+    const Result result = tasks[i].get_future().get();
+    const Proof& proof = result.proof;
+    progress.make_way([&] { print_row(*wished[i], proof, result.seconds); });
     cases += proof.cases;
     if (proof.fault.empty() && proof.cases > 0) {
       proved.push_back(wished[i]);

@@ -16,9 +16,9 @@ namespace {
 static_assert(kMostRanksInPlace <= kEveryRanks, "what is lent in place is proved for all of them");
 
 // Around powers of two, round numbers, primes.
-constexpr int kSampledRanks[] = {65, 96, 100, 127, 128, 257, 500, 4096};
+constexpr int kSampledRanks[] = {65, 96, 100, 127, 128, 257, 512, 1000, 4096};
 // From here on one root, box and cut more would cost seconds.
-constexpr int kManyRanks = 500;
+constexpr int kManyRanks = 512;
 // And links that hold many messages a quarter of a minute for each algorithm.
 constexpr int kTooManyRanks = 2048;
 constexpr std::uint32_t kFewestSlots = 2;
@@ -298,7 +298,7 @@ std::vector<Cut> cuts_for(const Algorithm& algorithm, int ranks, int chunk_count
   if (ranks > kEveryRanks)
     return {{kFewestSlots, parts}, {kUsualSlots, parts}, {3, 3 * parts - parts / 2}};
   std::vector<Cut> all = {{kFewestSlots, 0},    {kFewestSlots, parts},      {5, parts},
-                          {kUsualSlots, parts}, {5, 3 * parts + parts / 3}, {3, 5 * parts - 1}};
+                          {kUsualSlots, parts}, {3, 3 * parts + parts / 3}, {5, 9 * parts - 1}};
   if (parts > 1) all.insert(all.begin() + 1, {kFewestSlots, parts / 2});
   return all;
 }

@@ -18,7 +18,7 @@
 // so under the same steps what happens to an element does not depend on how long its part is, nor
 // on the other parts. Only waiting does.
 //
-// One thread at a time; takes as long as it takes, and says how far it is.
+// Any thread, each with a Checker of its own; takes as long as it takes, and says how far it is.
 #pragma once
 
 #include <cstdint>

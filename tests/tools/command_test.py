@@ -83,6 +83,17 @@ class VerifyTest(unittest.TestCase):
         self.assertIn(f"\n{len(proved)} algorithms proved in ", done.stdout)
         self.assertIn(f"\n{len(without)} have no case among those asked for", done.stdout)
 
+    def test_rows_are_the_same_with_more_jobs(self):
+        def rows(*jobs):
+            done = verify("--all", "--ranks", "9", *jobs)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            # Without the seconds, which stand before the last word.
+            return [" ".join(line.split()[:-2] + line.split()[-1:])
+                    for line in done.stdout.splitlines() if line.endswith("proved")]
+        self.assertGreater(len(rows()), 100)
+        self.assertEqual(rows("--jobs", "1"), rows("--jobs", "7"))
+        self.expect_refused("--jobs takes a number from 1 to 64", "--all", "--jobs", "0")
+
     def test_nothing_to_prove_is_no_success(self):
         done = verify("AllReduce", "ring", "--ranks", "4", "--box", "3")
         self.assertEqual(done.returncode, 2, done.stdout)

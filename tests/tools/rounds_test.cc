@@ -72,18 +72,29 @@ TEST(Rounds, the_best_is_an_algorithm_that_is_in_the_running) {
                                  runner_of(100, 4)};
   runners[0].is_algorithm = false;
   runners[1].is_out = true;
-  EXPECT_EQ(best_of(runners), 3);
+  EXPECT_EQ(best_of(runners), 3u);
 }
 
-TEST(Rounds, a_second_look_forgets_what_these_took_and_leaves_out_the_others) {
-  std::vector<Runner> runners = {runner_of(50, 4), runner_of(60, 4), runner_of(101, 4)};
-  runners[0].is_out = true;
-  start_again(runners, {0, 2});
-  EXPECT_TRUE(runners[0].ns.empty());
+TEST(Rounds, a_second_look_is_at_the_judged_one_and_its_best_rivals) {
+  std::vector<Runner> runners = {runner_of(50, 4), runner_of(103, 4), runner_of(101, 4),
+                                 runner_of(104, 4), runner_of(102, 4)};
+  runners[0].is_algorithm = false;
+  runners[2].is_out = true;
+  constexpr std::size_t kJudged = 3;
+  start_again(runners, kJudged);
+  for (const std::size_t i : {0, 1, 3, 4}) {
+    EXPECT_TRUE(runners[i].ns.empty() && !runners[i].is_out) << i;
+  }
+  EXPECT_TRUE(runners[2].is_out);
+  EXPECT_EQ(runners[2].ns.size(), 4u);
+}
+
+TEST(Rounds, an_only_algorithm_has_no_rivals) {
+  std::vector<Runner> runners = {runner_of(50, 4), runner_of(100, 4)};
+  runners[0].is_algorithm = false;
+  start_again(runners, 1);
   EXPECT_FALSE(runners[0].is_out);
-  EXPECT_TRUE(runners[1].is_out);
-  EXPECT_EQ(runners[1].ns.size(), 4);
-  EXPECT_TRUE(runners[2].ns.empty());
+  EXPECT_FALSE(runners[1].is_out);
 }
 
 }  // namespace

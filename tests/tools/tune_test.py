@@ -11,7 +11,7 @@ import unittest
 
 CATENARY = ""
 ALL_REDUCE_PERF = ""
-TIMEOUT_S = 60
+TIMEOUT_S = 120
 
 
 def run(program, *flags, before=None, **changes):
