@@ -1,9 +1,10 @@
 """Every bandwidth tool, all its types, operations and roots, with ranks as threads, as devices of one
 thread, as processes and mixed: no value is wrong. Also where messages are many slices.
 
-usage: perf_family_test.py <folder of the tools> [--all]
+usage: perf_family_test.py <folder of the tools> [--all | --few]
 
---all: every number of ranks from 1 to 9 in each way (minutes); without, a choice of them (seconds).
+--all: every number of ranks from 1 to 9 in each way (minutes); without, a choice of them (seconds);
+--few: those of it with up to five (for tools that are instrumented, and take ten times as long).
 """
 
 import os
@@ -20,12 +21,14 @@ UNDEFINED_IN_PLACE = {"sendrecv"}
 SHORT_SLICES = {"CATENARY_SLOT_BYTES": "128", "CATENARY_SLOTS": "5"}
 
 
-def shapes(thorough):
+def shapes(options):
     """Flags for the ranks of a run, and how many ranks that makes."""
-    if not thorough:
-        return [(["-t", "1"], 1), (["-t", "4"], 4), (["-g", "3"], 3), (["--procs", "2"], 2),
-                (["--procs", "2", "-t", "2", "-g", "2"], 8), (["--procs", "5"], 5), (["-t", "6"], 6),
-                (["--procs", "7"], 7), (["--procs", "3", "-t", "3"], 9)]
+    if "--all" not in options:
+        choice = [(["-t", "1"], 1), (["-t", "4"], 4), (["-g", "3"], 3), (["--procs", "2"], 2),
+                  (["--procs", "2", "-t", "2"], 4), (["--procs", "5"], 5),
+                  (["--procs", "2", "-t", "2", "-g", "2"], 8), (["-t", "6"], 6),
+                  (["--procs", "7"], 7), (["--procs", "3", "-t", "3"], 9)]
+        return [shape for shape in choice if shape[1] <= (5 if "--few" in options else 9)]
     ways = ("-t", "-g", "--procs")
     return [([way, str(ranks)], ranks) for ranks in range(1, 10) for way in ways] + [
         (["--procs", "2", "-t", "2", "-g", "2"], 8), (["--procs", "3", "-t", "3"], 9)]
@@ -63,9 +66,9 @@ def problem(tools, tool, ranks, flags, settings):
     return None
 
 
-def main(tools, thorough):
+def main(tools, options):
     found = []
-    runs = [(settings, *shape) for settings in ({}, SHORT_SLICES) for shape in shapes(thorough)]
+    runs = [(settings, *shape) for settings in ({}, SHORT_SLICES) for shape in shapes(options)]
     for tool in FAMILY:
         for settings, flags, ranks in runs:
             wrong = problem(tools, tool, ranks, flags, settings)
@@ -77,4 +80,4 @@ def main(tools, thorough):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], "--all" in sys.argv))
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
