@@ -112,6 +112,7 @@ void abort_while_results_come(int rank, int nranks, const ncclUniqueId& id) {
   TestStream stream;
   int peer = ::getpid();  // of rank 1, as its broadcast says
   require_success(ncclBcast(&peer, 1, ncclInt32, 1, comm, stream), "Bcast");
+  require(catStreamSynchronize(stream) == catSuccess, "catStreamSynchronize");
   for (int i = 0; i < kSums; ++i) {
     const ncclResult_t summed =
         ncclAllReduce(given.data(), taken.data(), kLong, ncclFloat32, ncclSum, comm, stream);
