@@ -57,8 +57,8 @@ struct Effort {
 };
 
 struct Timing {
-  double ns = 0;      // of an operation
-  double spread = 0;  // between the quartiles, as a part of the median
+  double ns = 0;         // of an operation
+  double spread = 0;     // between the quartiles, as a part of the median
   bool is_best = false;  // of the algorithms, where one is judged
 };
 // For each point and variant. `tell` hears of each point when it is done.

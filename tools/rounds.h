@@ -41,8 +41,8 @@ bool sift(std::vector<Runner>& runners, std::size_t judged, double close);
 // The algorithm in the running that takes the least time.
 std::size_t best_of(const std::vector<Runner>& runners);
 
-// Forgets all times, and leaves in the running only the judged one, the two best of the other
-// algorithms, and what is no algorithm.
+// Leaves in the running, and without times, only the judged one, the two best of the other
+// algorithms, and what is no algorithm. The others keep their times.
 void start_again(std::vector<Runner>& runners, std::size_t judged);
 
 }  // namespace catenary
