@@ -33,8 +33,14 @@ class Child {
     std::getline(std::ifstream("/proc/" + std::to_string(process_) + "/stat"), text);
     return text.at(text.rfind(')') + 2);
   }
-  void wait_for_state(char wanted) const {
-    while (state() != wanted) ::usleep(1000);
+  // Until its first thread has ended.
+  void wait_for_first_thread() const {
+    while (state() != 'Z') ::usleep(1000);
+  }
+  // Until all of its threads have, among them one that ThreadSanitizer starts.
+  void wait_for_end() const {
+    siginfo_t info = {};
+    ASSERT_EQ(::waitid(P_PID, number(), &info, WEXITED | WNOWAIT), 0);
   }
 
  private:
@@ -50,7 +56,7 @@ TEST(ProcessRuns, is_false_of_who_is_not_there) { EXPECT_FALSE(process_runs(0x7f
 
 TEST(ProcessRuns, is_false_of_who_has_ended_and_was_not_waited_for) {
   const Child child([] {});
-  child.wait_for_state('Z');
+  child.wait_for_end();
   EXPECT_FALSE(process_runs(child.number()));
 }
 
@@ -60,7 +66,7 @@ TEST(ProcessRuns, is_true_of_who_has_ended_its_first_thread_alone) {
     std::thread([] { ::sleep(60); }).detach();
     ::syscall(SYS_exit, 0);
   });
-  child.wait_for_state('Z');
+  child.wait_for_first_thread();
   EXPECT_TRUE(process_runs(child.number()));
 }
 
