@@ -55,7 +55,7 @@ struct SlotRingShape {
   std::size_t belt_bytes = 0;  // a multiple of 4096
 
   // Counts up when anything of this changes, so that versions that differ in it do not meet.
-  static constexpr int kForm = 5;
+  static constexpr int kForm = 6;
   static constexpr std::size_t kFirstHead = 128;
   static constexpr std::size_t kHeadSpacing = 1152;
   static constexpr std::size_t kPageBytes = 4096;
@@ -146,7 +146,9 @@ class SlotCursor {
     return slot() >= distance ? slot() - distance : slot() + shape_.slots - distance;
   }
   // The number of the next message, counted from 0 and modulo 2^32.
-  std::uint32_t next() const { return next_; }
+  std::uint32_t next() const { return static_cast<std::uint32_t>(next_); }
+  // The same without an end.
+  std::uint64_t messages() const { return next_; }
 
   void advance() {
     ++next_;
@@ -163,7 +165,7 @@ class SlotCursor {
     return *reinterpret_cast<SlotHead*>(memory_ + shape_.head_offset(slot));
   }
 
-  std::uint32_t next_;
+  std::uint64_t next_;
   std::atomic<std::uint32_t> slot_;  // atomic for SlotProducer::prepare()
 };
 
@@ -205,6 +207,15 @@ class SlotProducer {
 
   // The ways that the consumer has said, 0 as long as it has said nothing.
   std::uint32_t ways_to_borrow() const { return cursor_.borrows().load(std::memory_order_acquire); }
+  // The number of the next message to be committed, counted from 0.
+  std::uint64_t next_number() const { return cursor_.messages(); }
+  // Whether the consumer has released the message of a number that was next once.
+  bool has_taken(std::uint64_t number) {
+    const auto is_taken = [&] {
+      return number + (cursor_.next() - released_) < cursor_.messages();
+    };
+    return is_taken() || (see_released(), is_taken());
+  }
   // Whether the consumer has released all there is.
   bool drained() {
     return cursor_.next() == released_ || (see_released(), cursor_.next() == released_);

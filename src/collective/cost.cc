@@ -2,23 +2,31 @@
 
 #include <algorithm>
 
+#include "src/collective/fan_out.h"
+
 namespace catenary {
 namespace {
 
 struct Rates {
   const CostParameters& machine;
   WireCost wires[2];  // by Reach
+  // Of what goes to several ranks of a box: whether enough moves in a pass to be copied once.
+  bool fans_out = false;
+  bool fans_out_exchanged = false;
 };
 
-Rates rates_of(const MachineFacts& machine, const CostParameters& parameters) {
+// `part`: bytes of a chunk that move in a pass.
+Rates rates_of(const MachineFacts& machine, std::size_t part, const CostParameters& parameters) {
+  const bool is_staged = machine.near != Wire::kNetwork;
   return {parameters,
           {parameters.wires[static_cast<std::size_t>(machine.near)],
-           parameters.wires[static_cast<std::size_t>(machine.far)]}};
+           parameters.wires[static_cast<std::size_t>(machine.far)]},
+          is_staged && part >= least_fanned_out(FanOut::kOneWay),
+          is_staged && part >= least_fanned_out(FanOut::kExchanged)};
 }
 
 // Of a core that several ranks share: many a message is for a rank of the same one.
-Rates crowded_rates(const MachineFacts& machine, const CostParameters& parameters) {
-  Rates rates = rates_of(machine, parameters);
+Rates crowded_rates(Rates rates, const MachineFacts& machine, const CostParameters& parameters) {
   const Wire wires[2] = {machine.near, machine.far};
   for (int i = 0; i < 2; ++i) {
     if (wires[i] != Wire::kNetwork) rates.wires[i].byte_ns = parameters.crowded_byte_ns;
@@ -36,11 +44,16 @@ double hops_ns(const Work& work, const Rates& rates) {
   return work.hops[0] * rates.wires[0].hop_ns + work.hops[1] * rates.wires[1].hop_ns;
 }
 
+// Copies into slots, because one is enough.
+double spared(const Work& work, const Rates& rates) {
+  return (rates.fans_out ? work.fanned_out : 0) + (rates.fans_out_exchanged ? work.exchanged : 0);
+}
+
 double byte_ns(const Work& work, const Rates& rates) {
   double ns = work.local * rates.machine.local_byte_ns;
   ns += work.reduced * rates.machine.reduced_byte_ns;
   for (int i = 0; i < 2; ++i) ns += work.wired[i] * rates.wires[i].byte_ns;
-  return ns;
+  return ns - spared(work, rates) * rates.wires[0].byte_ns;
 }
 
 double longest_ns(const std::array<Work, 3>& paths, double slice, const Rates& rates) {
@@ -98,12 +111,12 @@ double time_ns(const Algorithm& algorithm, std::size_t bytes, int nranks, const 
 double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes, int nranks,
                const Cut& cut, const MachineFacts& machine, const CostParameters& parameters) {
   const Place at = place_of(algorithm, bytes, nranks, machine.box, cut);
-  const Rates rates = rates_of(machine, parameters);
   const std::size_t chunk = chunk_bytes(algorithm, bytes, at);
+  const std::size_t pass = cut.slices_per_pass();
+  const Rates rates = rates_of(machine, std::min(chunk, pass * cut.slice_bytes), parameters);
   const auto whole = static_cast<double>(chunk);
   const double slice = static_cast<double>(std::min(chunk, cut.slice_bytes));
   const auto slices = static_cast<double>((chunk + cut.slice_bytes - 1) / cut.slice_bytes);
-  const std::size_t pass = cut.slices_per_pass();
   const auto passes =
       std::max(static_cast<double>((static_cast<std::size_t>(slices) + pass - 1) / pass), 1.0);
 
@@ -119,7 +132,7 @@ double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes
   const double ranks = machine.local_ranks;
   const double cores = machine.cores;
   if (ranks > cores) {
-    const Rates crowd = crowded_rates(machine, parameters);
+    const Rates crowd = crowded_rates(rates, machine, parameters);
     const auto work_ns = [&](const Work& work) {
       return std::max(slices, 1.0) * fixed_ns(work, crowd) + whole * byte_ns(work, crowd);
     };
@@ -135,11 +148,13 @@ double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes
   }
 
   // Slots are used one after the other, so all of a link's slots pass through the caches.
-  const double slots = ranks * shape.links * cut.slots * slice;
+  const double wired = shape.average.wired[0] + shape.average.wired[1];
+  const double in_slots = wired > 0 ? 1 - spared(shape.average, rates) / (wired / 2) : 0;
+  const double slots = ranks * shape.links * cut.slots * slice * in_slots;
   const double buffers =
       ranks * buffer_bytes(algorithm.collective, static_cast<double>(bytes), nranks);
   const double cache = parameters.shared_cache_bytes;
-  const double missed = (shape.average.wired[0] + shape.average.wired[1]) * missing(slots, cache) +
+  const double missed = (wired - spared(shape.average, rates)) * missing(slots, cache) +
                         shape.average.local * missing(slots + buffers, cache);
   return ns + ranks * whole * missed * parameters.memory_byte_ns;
 }

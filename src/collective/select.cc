@@ -11,8 +11,7 @@ namespace {
 // A link to every peer costs memory for its slots. Above this, only what cannot do without has one.
 constexpr int kMostDirectRanks = 64;
 // Times that differ by less are alike, for messages above so many bytes. Where ranks share cores,
-// mapped buffers gain most by messages that are lent, and private ones lose little by it; not where
-// one rank sends all there is, and each message would wait for it.
+// mapped buffers gain most by messages that are lent, and private ones lose little by it.
 constexpr double kTie = 1.05;
 constexpr double kCrowdedTie = 1.4;
 constexpr std::size_t kLeastTie = 131072;
@@ -123,12 +122,10 @@ std::vector<Selection> Selector::candidates(Collective collective, std::size_t b
   std::stable_sort(found.begin(), found.end(),
                    [](const Selection& a, const Selection& b) { return a.time_ns < b.time_ns; });
   const bool crowded = machine_.local_ranks > machine_.cores;
-  const bool one_sends_all =
-      collective == Collective::kBroadcast || collective == Collective::kScatter;
   const bool share_memory = machine_.box == nranks_;
   // Of two ranks all that `ring` sends can be lent as well.
   const bool may_tie = bytes > kLeastTie && nranks_ > 2 && share_memory;
-  if (may_tie) prefer(found, "direct", crowded && !one_sends_all ? kCrowdedTie : kTie);
+  if (may_tie) prefer(found, "direct", crowded ? kCrowdedTie : kTie);
   if (!is_pair()) return found;
   // Two ranks' trees are all the same, but for the lanes and chunks of some.
   prefer(found, "chain", kDraw);

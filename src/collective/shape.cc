@@ -124,10 +124,19 @@ Shape new_shape(const Algorithm& algorithm, const Place& at) {
   if (at.ranks <= kMostWalkedRanks || is_short(algorithm, at)) return walk(algorithm, at);
   Shape shape = grown_shape(algorithm, at, at.box, at.ranks / at.box);
   shape.chunk_count = algorithm.chunks(at);
+  forget_fan_outs(shape);
   return shape;
 }
 
 }  // namespace
+
+void forget_fan_outs(Shape& shape) {
+  const auto forget = [](Work& work) { work.fanned_out = work.exchanged = 0; };
+  std::ranges::for_each(shape.paths, forget);
+  std::ranges::for_each(shape.two_passes, forget);
+  forget(shape.busiest);
+  forget(shape.average);
+}
 
 // Point-to-point is between two ranks, however many there are.
 const Shape& shape_of(const Algorithm& algorithm, const Place& at) {

@@ -40,4 +40,8 @@ inline constexpr int kMostWalkedRanks = 64;
 Shape walk(const Algorithm& algorithm, const Place& at);
 const Shape& shape_of(const Algorithm& algorithm, const Place& at);
 
+// As if each copy were made. Shapes that grow have no others: fan-outs begin and end with numbers
+// of peers, and follow no law.
+void forget_fan_outs(Shape& shape);
+
 }  // namespace catenary

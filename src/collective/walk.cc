@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/collective/fan_out.h"
 #include "src/collective/shape.h"
 
 namespace catenary {
@@ -15,8 +16,9 @@ struct Weights {
   double hop;
   double message;
   double chunk;
+  double spared = 0;  // of a chunk, if it need not be copied: where all else is long, too
 };
-constexpr std::array kWeights = {Weights{1, 1e-4, 1e-5}, Weights{1e-3, 0.01, 1},
+constexpr std::array kWeights = {Weights{1, 1e-4, 1e-5}, Weights{1e-3, 0.01, 1, 1},
                                  Weights{1, 0.3, 0.5}};
 static_assert(kWeights.size() == std::tuple_size_v<decltype(Shape::paths)>);
 
@@ -34,7 +36,8 @@ double weigh(const Work& work, const Weights& weights) {
   return weights.hop * (work.hops[0] + kFar.hop * work.hops[1]) +
          weights.message * (work.steps + work.messages[0] + kFar.message * work.messages[1]) +
          weights.chunk *
-             (work.wired[0] + kFar.chunk * work.wired[1] + kOwn * work.local + work.reduced);
+             (work.wired[0] + kFar.chunk * work.wired[1] + kOwn * work.local + work.reduced -
+              weights.spared * (work.fanned_out + work.exchanged));
 }
 
 Work hop(Reach reach) {
@@ -136,6 +139,7 @@ class Walker {
     int rank;
     int lane;
     Schedule schedule;
+    std::vector<FanOutStep> fan_outs;
     std::size_t first_step;  // among those of all lanes
     std::size_t next = 0;
   };
@@ -163,7 +167,12 @@ class Walker {
       const Collective kind = at.rank == 0 ? Collective::kSend : Collective::kRecv;
       run = find_algorithm(kind, algorithm.name);
     }
-    lanes_.push_back({at.rank, at.lane, schedule_of(*run, at), steps_});
+    Schedule schedule = schedule_of(*run, at);
+    std::vector<FanOutStep> found = fan_outs(schedule, [&](int peer) {
+      const bool reads = peer != at.rank && reach(at.rank, peer) == Reach::kBox;
+      return reads ? std::uintptr_t{1} : kNowhere;
+    });
+    lanes_.push_back({at.rank, at.lane, std::move(schedule), std::move(found), steps_});
     steps_ += lanes_.back().schedule.steps.size();
     shape_.chunk_count = lanes_.back().schedule.chunk_count;
   }
@@ -191,7 +200,7 @@ class Walker {
     event(id).lane = static_cast<int>(&lane - lanes_.data());
     Weight& weight = weights_[lane.first_step + lane.next];
     if (first_event_ == 0) {
-      const Work work = work_of(step, lane.rank);
+      const Work work = work_of(lane, lane.next);
       weight = weigh(work);
       rank.done += work;
     }
@@ -236,7 +245,7 @@ class Walker {
     for (int id = last; id != kNone;) {
       const Lane& lane = lane_of(id);
       const std::size_t step = static_cast<std::size_t>(id) % steps_ - lane.first_step;
-      work += work_of(lane.schedule.steps[step], lane.rank);
+      work += work_of(lane, step);
       const int before = event(id).before[weights];
       const int from = before == kNone ? lane.rank : lane_of(before).rank;
       if (from != lane.rank) work += hop(reach(from, lane.rank));
@@ -247,7 +256,9 @@ class Walker {
 
   // As the engine does it: a fold is one step, and a message to oneself that only carries input is
   // read in place.
-  Work work_of(const Step& step, int rank) const {
+  Work work_of(const Lane& lane, std::size_t number) const {
+    const Step& step = lane.schedule.steps[number];
+    const int rank = lane.rank;
     Work work;
     work.steps = step.dst.buffer == Buffer::kCarry || step.send_to == rank ? 0 : 1;
     int operands = 0;
@@ -257,6 +268,9 @@ class Walker {
       work.messages[index] += 1;
       work.wired[index] += 1;
     }
+    const FanOutStep& copies = lane.fan_outs[number];
+    if (!copies.is_first && copies.fan_out == FanOut::kOneWay) work.fanned_out += 1;
+    if (!copies.is_first && copies.fan_out == FanOut::kExchanged) work.exchanged += 1;
     const auto is_memory = [](const Chunk& chunk) {
       return chunk && chunk.buffer != Buffer::kCarry;
     };

@@ -19,6 +19,10 @@ class Compiler {
         scaled_(scaled),
         links_(links) {
     plan_.chunk_count = schedule.chunk_count;
+    fan_outs_ = fan_outs(schedule, [this](int peer) {
+      Stage* const stage = peer != rank_ ? links_.send_link(peer, channel_).stage() : nullptr;
+      return reinterpret_cast<std::uintptr_t>(stage);
+    });
   }
 
   Plan compile() {
@@ -172,12 +176,14 @@ class Compiler {
     if (!scaled_ || lending.chunk.buffer != Buffer::kInput) planned.lending = lending;
     planned.send = &links_.send_link(peer, channel_);
     planned.send_to = peer;
+    planned.fan_out = fan_outs_[at].fan_out;
     planned.opens_send = opened_send_.insert(peer).second;
     if (planned.opens_send) plan_.sends.push_back({planned.send, peer});
   }
 
   const std::vector<Step>& steps_;
   const std::vector<Lending>& lendings_;
+  std::vector<FanOutStep> fan_outs_;
   const int rank_;
   const Channel channel_;
   const bool scaled_;

@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "src/collective/fan_out.h"
 #include "src/collective/lending.h"
 #include "src/collective/schedule.h"
 #include "src/transport/link_table.h"
@@ -22,6 +23,7 @@ struct PlannedStep {
   Chunk dst = {};
   Chunk extent = {};     // a chunk as long as all of the step
   Lending lending = {};  // what may be lent to whom it is sent
+  FanOut fan_out = FanOut::kNone;
   int recv_from = kNobody;
   int send_to = kNobody;
   bool received_first = false;

@@ -27,6 +27,7 @@ void ScheduleRun::begin(const RunSpec& spec, const void* input, void* output,
   spec_.descriptor.sequence = expected_.sequence = sequence;
   pass_ = step_ = slice_ = 0;
   started_ = borrowed_ = false;
+  staged_ = {};
   waits_for_ = kNobody;
   awaited_ = nullptr;
 }
@@ -133,9 +134,12 @@ bool ScheduleRun::may_go_whole(const PlannedStep& step, const Slice& slice) {
   if (tail != 0 && tail < kLeastLoan) return false;
   if (step.recv == nullptr) {
     if (step.send == nullptr) return false;
-    const std::optional<Lent> lent = try_lend(step, {slice.offset, slice.rest, slice.rest});
     // A copy would have to be made of all before any of it could go.
-    return lent && lent->loan && !lent->is_copy;
+    const Slice whole = {slice.offset, slice.rest, slice.rest};
+    const std::optional<Lent> lent = try_lend(step, whole);
+    if (lent) return lent->loan && !lent->is_copy;
+    return may_stage(step, whole) && is_being_staged(step) &&
+           staged_.bytes >= slice.offset + slice.rest;
   }
   const bool is_only_kept = step.send == nullptr && !step.src;
   if (!is_only_kept && !goes_back(step)) return false;
@@ -169,7 +173,11 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
       return do_returned_slice(step, slice, first, {received, slice.bytes});
     }
   }
-  const std::optional<Lent> lent = sends ? try_lend(step, slice) : std::nullopt;
+  std::optional<Lent> lent = sends ? try_lend(step, slice) : std::nullopt;
+  if (sends && !lent && may_stage(step, slice)) {
+    if (!begin_to_stage(step, slice)) return false;
+    lent = stage(step, slice);
+  }
   if (sends) {
     passed_on = acquire(step, opens_send, lent ? lent->message_bytes() : slice.bytes);
     if (passed_on == nullptr) return false;
@@ -315,25 +323,6 @@ bool ScheduleRun::do_fold_slice(const PlannedStep& step, Slice slice, bool first
   return true;
 }
 
-// Lends what a step sends, if it may and the peer can borrow it, or has it sent from where it lies.
-// Where that cannot be done with input, because nobody else can map it or it is not registered, it
-// may be with the copy of it that is kept.
-std::optional<ScheduleRun::Lent> ScheduleRun::try_lend(const PlannedStep& step, Slice slice) {
-  const Chunk& chunk = step.lending.chunk;
-  if (slice.bytes < spec_.least_loan || !chunk) return std::nullopt;
-  if (spec_.in_place && !step.lending.in_place) return std::nullopt;
-  const auto lent_of = [&](const Chunk& lent, bool is_copy) -> std::optional<Lent> {
-    const ByteView memory(source(lent, slice), slice.bytes);
-    const std::optional<Loan> loan =
-        step.send->try_lend(memory, {spec_.may_be_fetched, target(step.lending.returned, slice)});
-    if (!loan && !step.send->sends_in_place(memory)) return std::nullopt;
-    return Lent{memory, loan, is_copy};
-  };
-  if (const std::optional<Lent> lent = lent_of(chunk, chunk != step.src)) return lent;
-  if (chunk != step.src || step.dst.buffer != Buffer::kOutput) return std::nullopt;
-  return lent_of(step.dst, true);
-}
-
 bool ScheduleRun::may_send_from_memory(const PlannedStep& step, Slice slice) {
   return slice.bytes >= kLeastFromMemory && step.send->spares_copy();
 }
@@ -352,23 +341,6 @@ void ScheduleRun::send(const PlannedStep& step, bool opening, const std::optiona
   if (lent) std::memcpy(slot, &*lent->loan, sizeof *lent->loan);
   const std::size_t sent = lent ? lent->message_bytes() : bytes;
   step.send->commit((opening ? opening_bytes(sent) : 0) + sent);
-}
-
-void ScheduleRun::check_still_lent(const RecvLink& link, int peer) const {
-  if (!link.still_lent()) throw withdrawn(spec_.rank, spec_.descriptor, peer);
-}
-
-void ScheduleRun::withdraw() const noexcept {
-  if (!started_) return;
-  for (const SendTo& sent : spec_.plan->sends) sent.link->withdraw();
-}
-
-int ScheduleRun::writer() const noexcept {
-  if (!started_) return kNobody;
-  for (const SendTo& sent : spec_.plan->sends) {
-    if (sent.link->is_written_to()) return sent.peer;
-  }
-  return kNobody;
 }
 
 // The data of the next message on a link, null data while there is none. `into`: where it may be
@@ -430,20 +402,6 @@ inline void ScheduleRun::check_opening(const PlannedStep& step, ByteView message
     if (expected_ == theirs || opening_of(step, peer) == theirs) return;
   }
   throw Disagreement(spec_.rank, opening_of(step, peer), peer, theirs);
-}
-
-inline const std::byte* ScheduleRun::source(const Chunk& chunk, Slice slice) const {
-  if (!chunk) return nullptr;
-  if (chunk.buffer != Buffer::kInput) return target(chunk, slice);
-  return spec_.input + begin_of(chunk) + slice.offset;
-}
-
-inline std::byte* ScheduleRun::target(const Chunk& chunk, Slice slice) const {
-  if (!chunk) return nullptr;
-  if (chunk.buffer == Buffer::kScratch) {
-    return scratch_ + static_cast<std::size_t>(chunk.index) * scratch_stride_ + slice.offset;
-  }
-  return spec_.output + begin_of(chunk) + slice.offset;
 }
 
 void ScheduleRun::take_scalar() {

@@ -121,6 +121,21 @@ class ScheduleRun {
     std::size_t message_bytes() const { return loan ? sizeof *loan : memory.size(); }
   };
   std::optional<Lent> try_lend(const PlannedStep& step, Slice slice);
+  // What was copied to the stage last, for several peers: of that chunk, in that pass.
+  struct Staged {
+    Chunk chunk = {};
+    std::size_t pass = 0;
+    const Stage* stage = nullptr;
+    std::byte* memory = nullptr;  // null: there was no room
+    std::size_t bytes = 0;        // from the beginning of the pass's part
+  };
+  bool may_stage(const PlannedStep& step, Slice slice) const;
+  bool is_being_staged(const PlannedStep& step) const {
+    return staged_.chunk == step.src && staged_.pass == pass_ &&
+           staged_.stage == step.send->stage();
+  }
+  bool begin_to_stage(const PlannedStep& step, Slice slice);
+  std::optional<Lent> stage(const PlannedStep& step, Slice slice);
   static bool may_send_from_memory(const PlannedStep& step, Slice slice);
   void send(const PlannedStep& step, bool opening, const std::optional<Lent>& lent, std::byte* slot,
             const std::byte* memory, std::size_t bytes);
@@ -132,8 +147,18 @@ class ScheduleRun {
   void check_opening(const PlannedStep& step, ByteView message, int peer) const;
   Descriptor opening_of(const PlannedStep& step, int sender) const;
   // Where a slice of a chunk lies; null for no chunk.
-  const std::byte* source(const Chunk& chunk, Slice slice) const;
-  std::byte* target(const Chunk& chunk, Slice slice) const;
+  const std::byte* source(const Chunk& chunk, Slice slice) const {
+    if (!chunk) return nullptr;
+    if (chunk.buffer != Buffer::kInput) return target(chunk, slice);
+    return spec_.input + begin_of(chunk) + slice.offset;
+  }
+  std::byte* target(const Chunk& chunk, Slice slice) const {
+    if (!chunk) return nullptr;
+    if (chunk.buffer == Buffer::kScratch) {
+      return scratch_ + static_cast<std::size_t>(chunk.index) * scratch_stride_ + slice.offset;
+    }
+    return spec_.output + begin_of(chunk) + slice.offset;
+  }
   // Whether the result of operands, which may be null, is another than one of them.
   bool computes(const std::byte* received, const std::byte* own, bool own_is_input) const {
     return own != nullptr && ((scaled_ && own_is_input) || received != nullptr);
@@ -175,6 +200,7 @@ class ScheduleRun {
   bool started_ = false;
   bool borrowed_ = false;        // from a peer, for the slice at hand
   std::byte* result_ = nullptr;  // where that peer wants what is made of it, too
+  Staged staged_;
   int waits_for_ = kNobody;
   RecvLink* awaited_ = nullptr;  // what the last advance() ended at, if it was that
 };

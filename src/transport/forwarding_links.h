@@ -31,6 +31,8 @@ class ForwardingSendLink : public SendLink {
   std::optional<Loan> try_lend(ByteView memory, const Terms& terms) override {
     return inside_->try_lend(memory, terms);
   }
+  Stage* stage() override { return inside_->stage(); }
+  Loan lend_staged(ByteView memory) override { return inside_->lend_staged(memory); }
   void withdraw() noexcept override { inside_->withdraw(); }
   bool is_written_to() noexcept override { return inside_->is_written_to(); }
 

@@ -24,6 +24,8 @@ constexpr std::uint32_t kMostWarmedSlots = 16;
 // Of all belts of a rank, and of one: shorter ones are no better than the homes of slots.
 constexpr std::size_t kMostBeltBytes = std::size_t{1} << 22;
 constexpr std::size_t kLeastBeltBytes = std::size_t{1} << 18;
+// So many of the longest parts of a pass does a stage hold.
+constexpr std::size_t kPlacesOnStage = 3;
 // Of each home and shuttle: where messages of up to 4 KB lie.
 constexpr std::size_t kWarmedBytes = 2 * SlotRingShape::kPageBytes;
 
@@ -43,16 +45,20 @@ constexpr std::uint32_t kByKernel = 2;
 
 class RingSendLink final : public SendLink {
  public:
-  RingSendLink(std::shared_ptr<const RingArena> arena, int from, int to, Channel channel,
-               std::size_t belt_bytes, std::shared_ptr<Shuttles> shuttles, const SharedHeap& heap,
-               std::size_t least_fetched)
+  RingSendLink(std::shared_ptr<const RingArena> arena, int from, int to, int peer, Channel channel,
+               std::size_t belt_bytes, std::shared_ptr<Shuttles> shuttles,
+               std::shared_ptr<StageRing> stage, const SharedHeap& heap, std::size_t least_fetched)
       : arena_(std::move(arena)),
         shuttles_(std::move(shuttles)),
+        stage_(std::move(stage)),
         ring_(arena_->ring(from, to, channel), arena_->shape().ring, 0, belt_bytes,
               shuttles_.get()),
         peer_bell_(arena_->bell(to)),
+        peer_(peer),
         heap_(heap),
         least_fetched_(least_fetched) {}
+
+  ~RingSendLink() override { stage_->forget(ring_); }
 
   ByteSpan try_acquire(std::size_t bytes) override { return ring_.try_acquire(bytes); }
   void write(std::byte* at, ByteView data) override {
@@ -86,6 +92,10 @@ class RingSendLink final : public SendLink {
     return Loan{offset_of(memory.data()), bytes,
                 takes_result ? offset_of(terms.result) : Loan::kNowhere};
   }
+  Stage* stage() override { return stage_.get(); }
+  Loan lend_staged(ByteView memory) override {
+    return stage_->lend(memory, peer_, ring_);
+  }
   void withdraw() noexcept override {
     if (lent_) ring_.withdraw();
   }
@@ -117,8 +127,10 @@ class RingSendLink final : public SendLink {
 
   std::shared_ptr<const RingArena> arena_;
   std::shared_ptr<Shuttles> shuttles_;
+  std::shared_ptr<StageRing> stage_;
   SlotProducer ring_;
   Doorbell peer_bell_;
+  int peer_;
   SharedHeap heap_;
   SlotWriter writer_{now_ns};
   std::size_t least_fetched_;
@@ -137,6 +149,7 @@ class RingRecvLink final : public RecvLink {
         shuttles_(std::move(shuttles)),
         ring_(arena_->ring(from, to, channel), arena_->shape().ring, 0, shuttles_.get()),
         peer_bell_(arena_->bell(from)),
+        peer_stage_(arena_->stage(from, channel)),
         peer_(peer),
         peer_heap_(std::move(peer_heap)),
         peer_memory_(peer_memory) {
@@ -152,14 +165,15 @@ class RingRecvLink final : public RecvLink {
   }
   ByteView borrow(const Loan& loan, std::byte* into) override {
     if ((loan.offset & Loan::kInProcess) != 0) return fetch(loan, into);
-    check_bounds(loan.offset, loan.bytes);
+    if ((loan.offset & Loan::kOnStage) != 0) return on_stage(loan);
+    check_bounds(loan.offset, loan.bytes, peer_heap_.bytes, "heap");
     return {peer_heap_.base + loan.offset, loan.bytes};
   }
   bool still_lent() const override { return ring_.still_lent(); }
 
   bool reaches_results() const noexcept override { return peer_heap_.is_writable; }
   std::byte* place_for_result(const Loan& loan) override {
-    check_bounds(loan.result, loan.bytes);
+    check_bounds(loan.result, loan.bytes, peer_heap_.bytes, "heap");
     return peer_heap_.base + loan.result;
   }
   bool try_begin_writing() override { return ring_.try_begin_writing(process_); }
@@ -173,12 +187,18 @@ class RingRecvLink final : public RecvLink {
   void end_writing() override { ring_.end_writing(); }
 
  private:
-  void check_bounds(std::uint64_t offset, std::uint64_t bytes) const {
-    if (offset <= peer_heap_.bytes && bytes <= peer_heap_.bytes - offset) return;
+  static void check_bounds(std::uint64_t offset, std::uint64_t bytes, std::size_t most,
+                           const char* where) {
+    if (offset <= most && bytes <= most - offset) return;
     throw_error(ErrorCode::kRemote,
-                "a peer lent %llu bytes at %llu of a heap of %zu; the peer's process is faulty",
+                "a peer lent %llu bytes at %llu of a %s of %zu; the peer's process is faulty",
                 static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(offset),
-                peer_heap_.bytes);
+                where, most);
+  }
+  ByteView on_stage(const Loan& loan) const {
+    const std::uint64_t offset = loan.offset & ~Loan::kOnStage;
+    check_bounds(offset, loan.bytes, arena_->shape().stage_bytes, "stage");
+    return {peer_stage_ + offset, loan.bytes};
   }
   ByteView fetch(const Loan& loan, std::byte* into) {
     if (fetched_ != nullptr && fetched_from_ == loan.offset) return {fetched_, loan.bytes};
@@ -215,6 +235,7 @@ class RingRecvLink final : public RecvLink {
   std::shared_ptr<Shuttles> shuttles_;
   SlotConsumer ring_;
   Doorbell peer_bell_;
+  const std::byte* peer_stage_;
   int peer_;
   PeerHeap peer_heap_;
   const std::uint32_t process_ = static_cast<std::uint32_t>(::getpid());
@@ -241,22 +262,30 @@ std::size_t RingArenaShape::ring_offset(int from, int to, Channel channel) const
 
 std::size_t RingArenaShape::bytes() const {
   // Ring and group are bounded well below 2^32, but their product need not fit 64 bits.
-  const double estimate =
-      static_cast<double>(members) * members * kChannelCount * static_cast<double>(ring.bytes());
+  const double of_a_member =
+      members * static_cast<double>(ring.bytes()) + static_cast<double>(stage_bytes);
+  const double estimate = static_cast<double>(members) * kChannelCount * of_a_member;
   if (estimate > static_cast<double>(kMostBytes)) {
     throw_error(ErrorCode::kInvalidUsage,
                 "links between %d ranks with %u slots of %zu bytes exceed the address space; lower "
                 "CATENARY_SLOTS or CATENARY_SLOT_BYTES",
                 members, ring.slots, ring.slot_bytes);
   }
-  return ring_offset(members, 0, Channel{});
+  return stage_offset(members, Channel{});
+}
+
+std::size_t RingArenaShape::stage_offset(int member, Channel channel) const {
+  return ring_offset(members, 0, Channel{}) + channel_index(member, channel) * stage_bytes;
 }
 
 RingArenaShape arena_shape(const TransportContext& context, int members) {
   SlotRingShape ring{context.slots, context.slot_bytes};
   const std::size_t belt = share_of_belts(kMostBeltBytes, members);
   ring.belt_bytes = belt - belt % SlotRingShape::kPageBytes;
-  return {members, ring};
+  // Of few ranks each has one reader.
+  const std::size_t longest = ring.slots * ring.slot_bytes / 2 + StageRing::kGapBytes;
+  const std::size_t stage = members > 2 ? kPlacesOnStage * longest : 0;
+  return {members, ring, stage + SlotRingShape::kPageBytes - stage % SlotRingShape::kPageBytes};
 }
 
 RingArena::RingArena(Mapping memory, const RingArenaShape& shape, bool shared)
@@ -271,6 +300,10 @@ Doorbell RingArena::bell(int member) const {
 
 std::byte* RingArena::ring(int from, int to, Channel channel) const {
   return memory_.data() + shape_.ring_offset(from, to, channel);
+}
+
+std::byte* RingArena::stage(int member, Channel channel) const {
+  return memory_.data() + shape_.stage_offset(member, channel);
 }
 
 void RingArena::warm(int from, int to, Channel channel) const noexcept {
@@ -298,14 +331,21 @@ ArenaSeat::ArenaSeat(std::shared_ptr<const RingArena> arena, std::vector<int> ra
       recvs_made_(ranks_.size() * kChannelCount),
       shuttles_(ranks_.size() * kChannelCount),
       bytes_of_belts_(context.belt_bytes),
-      least_fetched_(context.least_fetched) {}
+      least_fetched_(context.least_fetched) {
+  for (std::size_t channel = 0; channel < stages_.size(); ++channel) {
+    std::byte* const memory = arena_->stage(self_, static_cast<Channel>(channel));
+    stages_[channel] = std::make_shared<StageRing>(memory, arena_->shape().stage_bytes);
+  }
+}
 
 std::unique_ptr<SendLink> ArenaSeat::connect(const LinkSpec& spec, const SharedHeap& heap) {
   const int peer = member_of(spec.peer);
   take(sends_made_, peer, spec);
   arena_->warm(self_, peer, spec.channel);
-  return std::make_unique<RingSendLink>(arena_, self_, peer, spec.channel, bytes_of_a_belt(),
-                                        shuttles_with(peer, spec.channel), heap, least_fetched_);
+  return std::make_unique<RingSendLink>(
+      arena_, self_, peer, spec.peer, spec.channel, bytes_of_a_belt(),
+      shuttles_with(peer, spec.channel), stages_[static_cast<std::size_t>(spec.channel)], heap,
+      least_fetched_);
 }
 
 std::unique_ptr<RecvLink> ArenaSeat::listen(const LinkSpec& spec, PeerHeap peer_heap,

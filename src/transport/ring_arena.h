@@ -3,6 +3,7 @@
 //     bell of member 0, bell of member 1, ...            128 bytes each
 //     ring 0 -> 0 for collectives, for point-to-point    whole pages each
 //     ring 0 -> 1 ...                                    every ordered pair, itself included
+//     stages of member 0, of member 1, ...               whole pages each, one a channel
 //
 // Every member computes where things lie. Zeroed memory is an arena in which nothing was sent yet,
 // and pages cost nothing until a link uses them, so the block may be far larger than the machine.
@@ -14,6 +15,7 @@
 // a link to a rank outside of the group, or the same link twice, throws kInternal.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 #include <vector>
@@ -21,6 +23,7 @@
 #include "src/base/mapping.h"
 #include "src/base/slot_ring.h"
 #include "src/transport/process_memory.h"
+#include "src/transport/stage_ring.h"
 #include "src/transport/transport.h"
 
 namespace catenary {
@@ -28,9 +31,11 @@ namespace catenary {
 struct RingArenaShape {
   int members;
   SlotRingShape ring;
+  std::size_t stage_bytes;
 
   std::size_t bell_offset(int member) const;
   std::size_t ring_offset(int from, int to, Channel channel) const;
+  std::size_t stage_offset(int member, Channel channel) const;
   // Throws kInvalidUsage if no address space could hold that much.
   std::size_t bytes() const;
 
@@ -50,6 +55,7 @@ class RingArena {
   const RingArenaShape& shape() const { return shape_; }
   Doorbell bell(int member) const;
   std::byte* ring(int from, int to, Channel channel) const;
+  std::byte* stage(int member, Channel channel) const;
   // Brings in the pages of a ring that every message touches, whichever slot it gets, if the group
   // is small: else the first message in each slot takes some microseconds more.
   void warm(int from, int to, Channel channel) const noexcept;
@@ -89,6 +95,7 @@ class ArenaSeat {
   std::vector<bool> sends_made_;
   std::vector<bool> recvs_made_;
   std::vector<std::shared_ptr<Shuttles>> shuttles_;  // by channel and member
+  std::array<std::shared_ptr<StageRing>, kChannelCount> stages_;
   std::size_t bytes_of_belts_;                       // of all that we send on together
   std::size_t least_fetched_;
   bool is_crowded_ = false;

@@ -61,6 +61,8 @@ PeerHeap map_heap(const HeapAddress& address);
 struct Loan {
   // With an address in place of an offset: outside of the heap, where only the kernel can read.
   static constexpr std::uint64_t kInProcess = std::uint64_t{1} << 63;
+  // On the stage of who lends (stage_ring.h), and not in its heap.
+  static constexpr std::uint64_t kOnStage = std::uint64_t{1} << 62;
   // The bytes are where the receiver had asked for them with a loan of its own.
   static constexpr std::uint64_t kReturned = ~std::uint64_t{0};
   static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};

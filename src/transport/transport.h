@@ -5,12 +5,11 @@
 // engine reduces from a peer's slot straight into the next peer's slot, so spans must stay valid
 // from try_acquire to commit and from try_peek to release.
 //
-// Threads: a link, and the one that comes back from its peer on the same channel, are used by one
-// thread at a time (their device's driver); other links of one transport may be used by other
-// threads at once. Waiting: only attach() waits, and only until its deadline. Owner: the
-// communicator owns transports, and links are destroyed before them. Failure: everything throws
-// Error; after a throw only the destructor may be called. Destructors never wait for peers. A dead
-// peer is not a link's business: the control plane tells.
+// Threads: the links of one channel are used by one thread at a time (their device's driver); those
+// of other channels may be used by other threads at once. Waiting: only attach() waits, and only
+// until its deadline. Owner: the communicator owns transports, and links are destroyed before them.
+// Failure: everything throws Error; after a throw only the destructor may be called. Destructors
+// never wait for peers. A dead peer is not a link's business: the control plane tells.
 #pragma once
 
 #include <array>
@@ -33,6 +32,21 @@
 #include "src/transport/shared_heap.h"
 
 namespace catenary {
+
+// Memory of ours that several peers can read.
+class Stage {
+ public:
+  virtual ~Stage() = default;
+  // The longest message that there is room for, if all is free.
+  virtual std::size_t most_bytes() const = 0;
+  // Room for one message, or null. It is kept until peers have taken all that was lent of it before
+  // the next call.
+  virtual std::byte* try_place(std::size_t bytes) = 0;
+  // Copies to a part of it, by the stores that are quickest there.
+  virtual void write(std::byte* at, ByteView data) = 0;
+  // A rank that has not taken everything, or -1.
+  virtual int holder() = 0;
+};
 
 class SendLink {
  public:
@@ -77,6 +91,11 @@ class SendLink {
     std::byte* result = nullptr;  // where the peer may write what it makes of it; null: nowhere
   };
   virtual std::optional<Loan> try_lend(ByteView, const Terms&) { return std::nullopt; }
+  // Where a message to several peers can lie, so that it is copied once and not once for each of
+  // them; null: there is no such place that this peer can read. The links of a channel share one.
+  virtual Stage* stage() { return nullptr; }
+  // The same of what lies on the stage. Nobody has to wait until the peer has taken it.
+  virtual Loan lend_staged(ByteView) { return {}; }
   // What was lent, or committed in place, may change from now on, although the peer may still be
   // reading or bytes still be on their way: an operation is given up. Only where is_written_to(), a
   // peer has not seen that yet and writes: for some microseconds if it runs, and no more once it is

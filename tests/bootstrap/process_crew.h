@@ -18,7 +18,7 @@
 
 namespace catenary {
 
-enum Stage : int { kStarting, kReady, kJoined, kFinished };
+enum CrewStage : int { kStarting, kReady, kJoined, kFinished };
 
 class ProcessCrew {
  public:
@@ -86,7 +86,7 @@ class ProcessCrew {
   Rank& at(int rank) { return shared_->ranks[rank]; }
   pid_t pid(int rank) const { return pids_.at(rank); }
 
-  [[nodiscard]] bool wait_stage(int rank, Stage stage, std::int64_t ms = 5000) {
+  [[nodiscard]] bool wait_stage(int rank, CrewStage stage, std::int64_t ms = 5000) {
     const Deadline deadline = Deadline::after_ms(ms);
     while (at(rank).stage < stage && !deadline.passed()) ::usleep(200);
     return at(rank).stage >= stage;

@@ -1,19 +1,20 @@
-// Two ranks of this process with links between them, and nothing above those.
+// Ranks of this process with links between them, and nothing above those.
 #pragma once
 
 #include <future>
 #include <memory>
-#include <utility>
+#include <vector>
 
 #include "src/transport/link_table.h"
 #include "transports/loopback/transport.h"
 
 namespace catenary {
 
-// One of two ranks of this process, which may have memory to lend.
+// One of them, which may have memory to lend.
 struct LoopbackRank {
-  LoopbackRank(const UniqueId& id, int rank, const Config& config, const SharedHeap& heap)
-      : membership(id, rank, 2, Wait{}, config),
+  LoopbackRank(const UniqueId& id, int rank, int nranks, const Config& config,
+               const SharedHeap& heap)
+      : membership(id, rank, nranks, Wait{}, config),
         links(loopback_of(membership, config, heap), membership, Wait{}) {}
 
   static Transports loopback_of(const Membership& membership, const Config& config,
@@ -33,13 +34,18 @@ struct LoopbackRank {
   LinkTable links;
 };
 
-inline std::pair<std::unique_ptr<LoopbackRank>, std::unique_ptr<LoopbackRank>> two_ranks(
-    const Config& config, const SharedHeap& heap = {}) {
+inline std::vector<std::unique_ptr<LoopbackRank>> ranks_of(int nranks, const Config& config,
+                                                           const SharedHeap& heap = {}) {
   const UniqueId id = create_unique_id(config);
-  auto other = std::async(std::launch::async,
-                          [&] { return std::make_unique<LoopbackRank>(id, 1, config, heap); });
-  auto self = std::make_unique<LoopbackRank>(id, 0, config, heap);
-  return {std::move(self), other.get()};
+  std::vector<std::future<std::unique_ptr<LoopbackRank>>> made;
+  for (int rank = 0; rank < nranks; ++rank) {
+    made.push_back(std::async(std::launch::async, [&, rank] {
+      return std::make_unique<LoopbackRank>(id, rank, nranks, config, heap);
+    }));
+  }
+  std::vector<std::unique_ptr<LoopbackRank>> ranks;
+  for (auto& one : made) ranks.push_back(one.get());
+  return ranks;
 }
 
 }  // namespace catenary

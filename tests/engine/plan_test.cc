@@ -3,9 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
-#include <tuple>
-
 #include "src/base/error.h"
 #include "tests/engine/loopback_rank.h"
 
@@ -14,11 +11,9 @@ namespace {
 
 class OwnMessage : public testing::Test {
  protected:
-  OwnMessage() { std::tie(self_, other_) = two_ranks(config_); }
-
   Plan compiled(const std::vector<Step>& steps, bool scaled = false) {
     return compile({.chunk_count = 1, .steps = steps}, std::vector<Lending>(steps.size()), 0,
-                   Channel::kCollective, scaled, self_->links);
+                   Channel::kCollective, scaled, ranks_[0]->links);
   }
   void expect_refused(const std::vector<Step>& steps) {
     try {
@@ -32,8 +27,7 @@ class OwnMessage : public testing::Test {
 
  private:
   const Config config_;
-  std::unique_ptr<LoopbackRank> self_;
-  std::unique_ptr<LoopbackRank> other_;
+  const std::vector<std::unique_ptr<LoopbackRank>> ranks_ = ranks_of(2, config_);
 };
 
 constexpr Step kToItself{.src = input(0), .send_to = 0};

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <tuple>
 
 #include "src/base/config.h"
 #include "src/collective/algorithms.h"
@@ -21,13 +20,12 @@ constexpr std::size_t kHeapBytes = std::size_t{1} << 21;
 class Results : public testing::TestWithParam<bool> {
  protected:
   Results() {
-    std::tie(ranks_[0], ranks_[1]) = two_ranks(config_, {heap_.data(), kHeapBytes, -1});
     for (int rank = 0; rank < 2; ++rank) {
       std::memset(input(rank), rank + 1, kBytes);
       const Place at{.rank = rank, .ranks = 2};
       const Schedule schedule = schedule_of(ring_, at);
       plans_[rank] = compile(schedule, lendings(ring_, at, schedule), rank, Channel::kCollective,
-                             false, ranks_[rank]->links);
+                             false, ranks_[static_cast<std::size_t>(rank)]->links);
     }
   }
   bool in_place() const { return GetParam(); }
@@ -58,7 +56,8 @@ class Results : public testing::TestWithParam<bool> {
   const Algorithm& ring_ = *find_algorithm(Collective::kAllReduce, "ring");
   const Config config_;
   const Mapping heap_ = Mapping::anonymous(kHeapBytes);
-  std::unique_ptr<LoopbackRank> ranks_[2];
+  const std::vector<std::unique_ptr<LoopbackRank>> ranks_ =
+      ranks_of(2, config_, {heap_.data(), kHeapBytes, -1});
   Plan plans_[2];
 };
 

@@ -265,6 +265,68 @@ TEST_P(Conformance, who_writes_a_result_is_seen) {
   });
 }
 
+// Rank 0 has two readers. Nobody has to wait for them, and what they have not taken stays.
+TEST_P(Conformance, what_lies_on_the_stage_is_read_there) {
+  constexpr std::uint64_t kMessages = 40;
+  run_ranks(GetParam(), 3, [](Rank& self) {
+    if (!self.transport().shares_memory()) return;
+    const std::size_t bytes = GetParam().slot_bytes;
+    if (self.rank == 0) {
+      const auto first = self.connect(1);
+      const auto second = self.connect(2);
+      Stage* const stage = first->stage();
+      require(stage != nullptr && stage == second->stage(), "there is not one stage");
+      Bytes memory(bytes);
+      for (std::uint64_t message = 0; message < kMessages; ++message) {
+        std::byte* place = nullptr;
+        self.wait_until([&] { return (place = stage->try_place(bytes)) != nullptr; });
+        fill(memory, message);
+        stage->write(place, memory);
+        for (SendLink* link : {first.get(), second.get()}) {
+          commit_loan(self, *link, link->lend_staged({place, bytes}));
+          require(GetParam().is_faulty() || link->try_flush(), "somebody has to be waited for");
+        }
+      }
+      // Each of them has kept the last one.
+      self.barrier();
+      require(stage->try_place(stage->most_bytes()) == nullptr, "what somebody reads is free");
+      const int holder = stage->holder();
+      require(holder == 1 || holder == 2, "nobody holds it");
+      self.barrier();
+      self.wait_until([&] { return stage->try_place(stage->most_bytes()) != nullptr; });
+      require(stage->try_place(stage->most_bytes() + 1) == nullptr, "it is longer than it says");
+    } else {
+      const auto from = self.listen(0);
+      for (std::uint64_t message = 0; message < kMessages; ++message) {
+        const bool dawdles = self.rank == 2 && message % 8 == 0;
+        if (dawdles) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        check(borrow(self, *from), bytes, message);
+        require(from->still_lent(), "withdrawn by nobody");
+        if (message + 1 < kMessages) from->release();
+      }
+      self.barrier();
+      self.barrier();
+      from->release();
+    }
+  });
+}
+
+TEST_P(Conformance, loans_beyond_the_stage_are_refused) {
+  run_ranks(GetParam(), 3, [](Rank& self) {
+    if (!self.transport().shares_memory()) return;
+    const auto to = self.connect(self.next());
+    const auto from = self.listen(self.previous());
+    // It is of whole pages, as long as all others, and a kilobyte longer than a message.
+    const std::uint64_t end = (to->stage()->most_bytes() + 1024 + 63) / 4096 * 4096;
+    from->borrow({Loan::kOnStage | (end - 64), 64});
+    for (const Loan loan : {Loan{Loan::kOnStage | end, 1}, Loan{Loan::kOnStage | (end - 1), 2},
+                            Loan{Loan::kOnStage, end + 1}, Loan{Loan::kOnStage, ~end}}) {
+      require(is_peers_fault([&] { from->borrow(loan); }), "a loan beyond the stage is read");
+    }
+    self.barrier();
+  });
+}
+
 TEST_P(Conformance, loans_beyond_the_heap_are_refused) {
   run_ranks(GetParam(), 2, [](Rank& self) {
     const auto from = self.listen(self.previous());

@@ -1,0 +1,78 @@
+// What a run does not copy into slots: it lends memory, its own or that of the stage.
+#include "src/engine/schedule_run.h"
+
+namespace catenary {
+
+// Lends what a step sends, if it may and the peer can borrow it, or has it sent from where it lies.
+// Where that cannot be done with input, because nobody else can map it or it is not registered, it
+// may be with the copy of it that is kept.
+std::optional<ScheduleRun::Lent> ScheduleRun::try_lend(const PlannedStep& step, Slice slice) {
+  const Chunk& chunk = step.lending.chunk;
+  if (slice.bytes < spec_.least_loan || !chunk) return std::nullopt;
+  if (spec_.in_place && !step.lending.in_place) return std::nullopt;
+  const auto lent_of = [&](const Chunk& lent, bool is_copy) -> std::optional<Lent> {
+    const ByteView memory(source(lent, slice), slice.bytes);
+    const std::optional<Loan> loan =
+        step.send->try_lend(memory, {spec_.may_be_fetched, target(step.lending.returned, slice)});
+    if (!loan && !step.send->sends_in_place(memory)) return std::nullopt;
+    return Lent{memory, loan, is_copy};
+  };
+  if (const std::optional<Lent> lent = lent_of(chunk, chunk != step.src)) return lent;
+  if (chunk != step.src || step.dst.buffer != Buffer::kOutput) return std::nullopt;
+  return lent_of(step.dst, true);
+}
+
+// What goes to several peers and cannot be lent lies where all of them can read it, once its first
+// copy has been made.
+bool ScheduleRun::may_stage(const PlannedStep& step, Slice slice) const {
+  const bool is_scaled = scaled_ && step.src.buffer == Buffer::kInput;
+  const std::size_t part = slice.offset + slice.rest;
+  return part >= least_fanned_out(step.fan_out) && !is_scaled;
+}
+
+// False: it has to wait for room. That is for what was sent in earlier passes and operations, which
+// peers take without anything of this pass; what this pass holds itself is not waited for.
+bool ScheduleRun::begin_to_stage(const PlannedStep& step, Slice slice) {
+  if (slice.offset > 0 || is_being_staged(step)) return true;
+  Stage& there = *step.send->stage();
+  std::byte* const memory = there.try_place(slice.rest);
+  const bool is_first_of_pass = !staged_.chunk || staged_.pass != pass_;
+  if (memory == nullptr && is_first_of_pass && slice.rest <= there.most_bytes()) {
+    waits_for_ = there.holder();
+    return false;
+  }
+  staged_ = {step.src, pass_, &there, memory, 0};
+  return true;
+}
+
+std::optional<ScheduleRun::Lent> ScheduleRun::stage(const PlannedStep& step, Slice slice) {
+  if (!is_being_staged(step) || staged_.memory == nullptr || staged_.bytes < slice.offset) {
+    return std::nullopt;
+  }
+  const ByteView memory(staged_.memory + slice.offset, slice.bytes);
+  if (staged_.bytes < slice.offset + slice.bytes) {
+    const ByteView as_it_is(source(step.src, slice), slice.bytes);
+    step.send->stage()->write(staged_.memory + slice.offset, as_it_is);
+    staged_.bytes = slice.offset + slice.bytes;
+  }
+  return Lent{memory, step.send->lend_staged(memory), false};
+}
+
+void ScheduleRun::check_still_lent(const RecvLink& link, int peer) const {
+  if (!link.still_lent()) throw withdrawn(spec_.rank, spec_.descriptor, peer);
+}
+
+void ScheduleRun::withdraw() const noexcept {
+  if (!started_) return;
+  for (const SendTo& sent : spec_.plan->sends) sent.link->withdraw();
+}
+
+int ScheduleRun::writer() const noexcept {
+  if (!started_) return kNobody;
+  for (const SendTo& sent : spec_.plan->sends) {
+    if (sent.link->is_written_to()) return sent.peer;
+  }
+  return kNobody;
+}
+
+}  // namespace catenary

@@ -1,0 +1,80 @@
+#include "src/transport/stage_ring.h"
+
+#include "src/base/error.h"
+#include "src/base/mapping.h"
+
+namespace catenary {
+
+std::byte* StageRing::try_place(std::size_t bytes) {
+  free_what_was_taken();
+  std::size_t begin = 0;
+  if (held_ == kMostPieces || !find_room(bytes, begin)) return nullptr;
+  ++held_;
+  newest().begin = begin;
+  newest().readers.clear();
+  head_ = begin + room_for(bytes);
+  touch(begin + bytes);
+  return memory_ + begin;
+}
+
+int StageRing::holder() {
+  if (held_ == 0) return -1;
+  const auto holds = [](const Reader& reader) { return !reader.has_taken(); };
+  const auto found = std::ranges::find_if(oldest().readers, holds);
+  return found != oldest().readers.end() ? found->peer : -1;
+}
+
+Loan StageRing::lend(ByteView memory, int peer, SlotProducer& link) {
+  const auto offset = static_cast<std::uint64_t>(memory.data() - memory_);
+  CATENARY_ASSERT(held_ > 0 && offset >= newest().begin && offset + memory.size() <= head_);
+  std::vector<Reader>& readers = newest().readers;
+  const auto known = std::ranges::find(readers, &link, &Reader::link);
+  if (known != readers.end()) {
+    known->number = link.next_number();
+  } else {
+    readers.push_back({&link, link.next_number(), peer});
+  }
+  return {Loan::kOnStage | offset, memory.size()};
+}
+
+void StageRing::forget(const SlotProducer& link) {
+  for (std::size_t i = 0; i < held_; ++i) {
+    for (Reader& reader : pieces_[(first_ + i) % kMostPieces].readers) {
+      if (reader.link == &link) reader.link = nullptr;
+    }
+  }
+}
+
+void StageRing::free_what_was_taken() {
+  const auto is_taken = [](const Reader& reader) { return reader.has_taken(); };
+  while (held_ > 0 && std::ranges::all_of(oldest().readers, is_taken)) {
+    ++first_;
+    --held_;
+  }
+}
+
+// Where pieces are held, the head never comes up to the oldest one: if it is there, none is.
+bool StageRing::find_room(std::size_t bytes, std::size_t& begin) {
+  const std::size_t room = room_for(bytes);
+  if (held_ == 0) {
+    begin = head_ + room <= bytes_ ? head_ : 0;
+    return room <= bytes_;
+  }
+  const std::size_t tail = oldest().begin;
+  if (tail < head_ && head_ + room <= bytes_) {
+    begin = head_;
+    return true;
+  }
+  begin = tail < head_ ? 0 : head_;
+  return begin + room < tail;
+}
+
+// In pieces: a page at a time takes longer.
+void StageRing::touch(std::size_t end) {
+  constexpr std::size_t kPiece = std::size_t{1} << 16;
+  for (; touched_ < end; touched_ += kPiece) {
+    populate(memory_ + touched_, std::min(kPiece, bytes_ - touched_));
+  }
+}
+
+}  // namespace catenary

@@ -1,0 +1,166 @@
+// Where messages to several peers lie, and for how long.
+#include "src/transport/stage_ring.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "src/base/error.h"
+
+namespace catenary {
+namespace {
+
+constexpr std::size_t kBytes = 65536;
+constexpr std::size_t kPart = 16384;
+constexpr std::size_t kGap = StageRing::kGapBytes;
+
+// One of those who read it, with a ring that has gone nearly all the way round its numbers.
+class Reader {
+ public:
+  Reader(StageRing& stage, int rank) : stage_(stage), rank_(rank) { pretend(kBefore); }
+  ~Reader() { stage_.forget(producer_); }
+
+  void lend(ByteView memory) {
+    const Loan loan = stage_.lend(memory, rank_, producer_);
+    send(sizeof loan);
+  }
+  void send(std::size_t bytes = 8) {
+    ASSERT_FALSE(producer_.try_acquire(bytes).empty());
+    producer_.commit(bytes);
+  }
+  void take(int messages = 1) {
+    for (; messages > 0; --messages) {
+      ASSERT_FALSE(consumer_.try_peek().empty());
+      consumer_.release();
+    }
+  }
+  // Says that it has released so many messages in all.
+  void pretend(std::uint32_t released) {
+    reinterpret_cast<std::atomic<std::uint32_t>*>(memory_.data())->store(released);
+  }
+  static constexpr std::uint32_t kBefore = 0xfffffffc;
+
+ private:
+  static constexpr SlotRingShape kShape{32, 64};
+  StageRing& stage_;
+  int rank_;
+  Mapping memory_ = Mapping::anonymous(kShape.bytes());
+  SlotProducer producer_{memory_.data(), kShape, kBefore};
+  SlotConsumer consumer_{memory_.data(), kShape, kBefore};
+};
+
+class Stages : public testing::Test {
+ protected:
+  // Lends it to both.
+  std::byte* place(std::size_t bytes) {
+    std::byte* const memory = stage_.try_place(bytes);
+    if (memory == nullptr) return nullptr;
+    for (auto& reader : readers_) reader->lend({memory, bytes});
+    return memory;
+  }
+  std::size_t at(const std::byte* memory) const {
+    return static_cast<std::size_t>(memory - memory_.data());
+  }
+  void both_take() {
+    for (auto& reader : readers_) reader->take();
+  }
+
+  Mapping memory_ = Mapping::anonymous(kBytes);
+  StageRing stage_{memory_.data(), kBytes};
+  std::unique_ptr<Reader> readers_[2] = {std::make_unique<Reader>(stage_, 5),
+                                         std::make_unique<Reader>(stage_, 6)};
+};
+
+TEST_F(Stages, a_piece_is_free_again_when_all_of_its_readers_have_taken_it) {
+  EXPECT_EQ(at(place(kPart)), 0u);
+  EXPECT_EQ(at(place(kPart)), kPart + kGap);
+  EXPECT_EQ(at(place(kPart)), 2 * (kPart + kGap));
+  EXPECT_EQ(place(kPart), nullptr);
+  readers_[0]->take();
+  EXPECT_EQ(place(kPart), nullptr);
+  EXPECT_EQ(stage_.holder(), 6);
+  readers_[1]->take(2);
+  EXPECT_EQ(place(kPart), nullptr) << "it would touch the second piece";
+  EXPECT_EQ(stage_.holder(), 5);
+  readers_[0]->take();
+  EXPECT_EQ(at(place(kPart)), 0u);
+}
+
+TEST_F(Stages, pieces_are_freed_in_their_order) {
+  place(kPart);
+  stage_.try_place(kPart);  // of which nothing is lent
+  place(kPart);
+  EXPECT_EQ(place(kPart), nullptr);
+  both_take();
+  EXPECT_NE(place(kPart), nullptr);
+}
+
+TEST_F(Stages, a_reader_holds_a_piece_until_it_has_taken_its_last_message) {
+  std::byte* const memory = place(2 * kPart);
+  readers_[0]->lend({memory + kPart, kPart});
+  EXPECT_NE(place(kPart), nullptr);
+  both_take();
+  EXPECT_EQ(place(kPart), nullptr);
+  EXPECT_EQ(stage_.holder(), 5);
+  readers_[0]->take();
+  EXPECT_EQ(at(place(kPart)), 0u);
+}
+
+// The numbers of messages go round meanwhile.
+TEST_F(Stages, what_was_taken_long_ago_is_free) {
+  place(kPart);
+  both_take();
+  for (int i = 0; i < 1000; ++i) {
+    for (auto& reader : readers_) {
+      reader->send();
+      reader->take();
+    }
+  }
+  EXPECT_EQ(place(stage_.most_bytes()), memory_.data());
+}
+
+TEST_F(Stages, there_is_room_for_the_longest_message_if_all_is_free) {
+  EXPECT_EQ(stage_.holder(), -1);
+  place(kPart);
+  EXPECT_EQ(place(stage_.most_bytes()), nullptr);
+  both_take();
+  EXPECT_EQ(place(stage_.most_bytes() + 1), nullptr);
+  EXPECT_EQ(at(place(stage_.most_bytes())), 0u);
+}
+
+TEST_F(Stages, no_more_than_so_many_pieces_are_held) {
+  int held = 0;
+  while (place(64) != nullptr) ++held;
+  EXPECT_EQ(held, 16);
+  for (int i = 0; i < 100; ++i) {
+    both_take();
+    EXPECT_NE(place(64), nullptr) << i;
+  }
+}
+
+TEST_F(Stages, what_is_being_read_stays_when_a_link_ends) {
+  place(kPart);
+  readers_[1].reset();
+  readers_[0]->take();
+  EXPECT_EQ(stage_.try_place(stage_.most_bytes()), nullptr);
+}
+
+TEST_F(Stages, who_has_taken_more_than_there_was_is_faulty) {
+  place(kPart);
+  readers_[0]->pretend(Reader::kBefore + 7);
+  try {
+    stage_.try_place(kPart);
+    ADD_FAILURE() << "believed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kRemote);
+  }
+}
+
+TEST(Stage, without_memory_takes_nothing) {
+  StageRing none(nullptr, 0);
+  EXPECT_EQ(none.most_bytes(), 0u);
+  EXPECT_EQ(none.try_place(1), nullptr);
+}
+
+}  // namespace
+}  // namespace catenary
