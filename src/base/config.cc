@@ -134,6 +134,11 @@ std::vector<Variable> variables_below() {
           "Reductions and exchanges in place lend nothing if they have fewer bytes, unless whoever "
           "reads them puts the result there: their owner takes back every cache line that was "
           "read, to write it."),
+      number("CATENARY_STAGE_BYTES", &Config::least_staged, -1, std::int64_t{1} << 40,
+             "What goes to several ranks of a machine is copied once, to where all of them read "
+             "it, if so many bytes and more of it move at a time; 1024 at the least. 0: never, and "
+             "each gets a copy. -1, by which algorithms are chosen, too: 8192, and 32768 where "
+             "these ranks send something back."),
       text("NCCL_HOSTID", &Config::host_id,
            "Ranks with different values never share memory, as if on different hosts."),
       number("CATENARY_DEVICES", &Config::devices, 0, 4096,

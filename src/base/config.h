@@ -48,6 +48,7 @@ struct Config {
   std::int64_t least_loan = 8192;             // CATENARY_LEND_BYTES
   std::int64_t least_fetched = -1;            // CATENARY_FETCH_BYTES
   std::int64_t least_lent_in_place = 524288;  // CATENARY_LEND_IN_PLACE_BYTES
+  std::int64_t least_staged = -1;             // CATENARY_STAGE_BYTES
   std::string host_id = "";                   // NCCL_HOSTID
   // Devices.
   std::int64_t devices = 0;      // CATENARY_DEVICES

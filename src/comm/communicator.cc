@@ -58,6 +58,12 @@ std::size_t least_fetched(const Config& config) {
   return copies_by_kernel_pay() ? kLeastFetched : SIZE_MAX;
 }
 
+std::size_t least_staged(const Config& config) {
+  if (config.least_staged == 0) return SIZE_MAX;
+  if (config.least_staged < 0) return RunSpec::kAsFannedOut;
+  return std::max(kLeastLoan, static_cast<std::size_t>(config.least_staged));
+}
+
 TransportContext transport_context(const Membership& membership, std::size_t slice_bytes,
                                    Device& device, const Config& config) {
   TransportContext context;
@@ -93,6 +99,7 @@ Communicator::Communicator(int rank, int nranks, Device& device, const Communica
       least_loan_(config.least_loan == 0
                       ? SIZE_MAX
                       : std::max(kLeastLoan, static_cast<std::size_t>(config.least_loan))),
+      least_staged_(least_staged(config)),
       least_in_place_(static_cast<std::size_t>(config.least_lent_in_place)),
       // Input and output of all ranks, if they share this machine.
       least_past_caches_(last_level_cache_bytes() / static_cast<std::size_t>(2 * nranks)),

@@ -159,6 +159,7 @@ class Communicator final : public RunOwner {
   const kernels::Isa isa_;
   const std::size_t slice_bytes_;
   const std::size_t least_loan_;
+  const std::size_t least_staged_;
   const std::size_t least_in_place_;  // operations of fewer bytes lend nothing in place
   const std::size_t least_past_caches_;
 

@@ -198,6 +198,7 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
                                        : 0;
   const bool lends = request_bytes >= least;
   spec.least_loan = lends ? least_loan_ : SIZE_MAX;
+  spec.least_staged = least_staged_;
   spec.past_caches = request_bytes >= least_past_caches_;
   // Of operands the kernel would make a copy that is of no other use; nor does it copy past the
   // caches. And a root that could go on is not to be held up by it.

@@ -26,8 +26,10 @@ std::optional<ScheduleRun::Lent> ScheduleRun::try_lend(const PlannedStep& step, 
 // copy has been made.
 bool ScheduleRun::may_stage(const PlannedStep& step, Slice slice) const {
   const bool is_scaled = scaled_ && step.src.buffer == Buffer::kInput;
-  const std::size_t part = slice.offset + slice.rest;
-  return part >= least_fanned_out(step.fan_out) && !is_scaled;
+  if (step.fan_out == FanOut::kNone || is_scaled) return false;
+  const bool as_fanned_out = spec_.least_staged == RunSpec::kAsFannedOut;
+  return slice.offset + slice.rest >=
+         (as_fanned_out ? least_fanned_out(step.fan_out) : spec_.least_staged);
 }
 
 // False: it has to wait for room. That is for what was sent in earlier passes and operations, which

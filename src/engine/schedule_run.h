@@ -46,6 +46,9 @@ struct RunSpec {
   std::int64_t divisor = 1;  // integer averages
   // Slices of fewer bytes are copied rather than lent; at least kLeastLoan.
   std::size_t least_loan = SIZE_MAX;
+  // Of what goes to several peers: where less moves in a pass, each gets a copy.
+  std::size_t least_staged = kAsFannedOut;
+  static constexpr std::size_t kAsFannedOut = 0;  // as least_fanned_out() has it
   bool may_be_fetched = false;  // it is also lent to who has to have the kernel copy it
   bool in_place = false;        // input and output share memory
   // The buffers are more than caches hold: output is written past them where nothing reads it
