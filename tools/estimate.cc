@@ -139,19 +139,23 @@ void print_head(const Wish& wish, const std::string& origin) {
               wish.next > 0 ? "  and next" : "");
 }
 
-// Of sizes between the same powers of two communicators know one choice, and so does this.
-void print_row(const Wish& wish, std::size_t bytes, Selector& selector) {
+// Of sizes between the same powers of two communicators know one choice, and so does this. Whether
+// an algorithm is printed behind it that would take less time.
+bool print_row(const Wish& wish, std::size_t bytes, Selector& selector) {
   const Algorithm* const chosen = selector.select(wish.collective, bytes).algorithm;
   const double chosen_ns = selector.estimate_ns(wish.collective, bytes);
   std::printf("%12zu  %12.2f  %9.3f  %-30s", bytes, chosen_ns / 1000,
               static_cast<double>(bytes) / chosen_ns, std::string(chosen->name).c_str());
   int printed = 0;
+  bool is_slower = false;
   for (const Selection& next : selector.candidates(wish.collective, bytes)) {
     if (next.algorithm == chosen || printed == wish.next) continue;
     std::printf("%s %s %.2f", printed++ == 0 ? " " : ",", std::string(next.algorithm->name).c_str(),
                 next.time_ns / 1000);
+    is_slower = is_slower || next.time_ns < chosen_ns;
   }
   std::printf("\n");
+  return is_slower;
 }
 
 // Between machines, what plain TCP cuts long chunks into: Transport::longest_message().
@@ -181,8 +185,14 @@ int run_estimate(int argc, char** argv) {
   Selector selector(wish->ranks, machine, tuning.parameters, links,
                     AlgorithmRules(config.algorithm, config.nccl_algo, config.nccl_proto));
   print_head(*wish, tuning.origin);
+  bool any_is_slower = false;
   for (const std::size_t bytes : wish->sizes) {
-    print_row(*wish, bytes, selector);
+    any_is_slower = print_row(*wish, bytes, selector) || any_is_slower;
+  }
+  if (any_is_slower) {
+    std::puts(
+        "# What is nearly as fast is preferred where buffers of ncclMemAlloc gain by it\n"
+        "# (docs/decisions/0013-choice-by-cost.md).");
   }
   return 0;
 }

@@ -43,6 +43,16 @@ class EstimateTest(unittest.TestCase):
         self.assertGreater(float(far[1]), float(near[1]))
         self.assertGreater(float(slow[1]), float(near[1]) + 50)
 
+    # Whose buffers may be read in place, the model does not know.
+    def test_a_choice_that_is_not_the_fastest_is_explained(self):
+        crowd = ["all_reduce", "--ranks", "8", "--cores", "2", "--defaults", "--next", "9"]
+        for size, is_slower in [("8", False), ("2M", True)]:
+            done = run("estimate", *crowd, "--sizes", size)
+            row, = [line for line in done.stdout.splitlines() if not line.startswith("#")]
+            others = [float(word.rstrip(",")) for word in row.split()[5::2]]
+            self.assertEqual(min(others) < float(row.split()[1]), is_slower, row)
+            self.assertEqual("is preferred" in done.stdout, is_slower, done.stdout)
+
     def test_rules_that_leave_nothing_are_told(self):
         done = subprocess.run([CATENARY, "estimate", "AllReduce", "--ranks", "4"], check=False,
                               capture_output=True, text=True, timeout=TIMEOUT_S,
