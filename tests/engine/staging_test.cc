@@ -37,7 +37,7 @@ class Staging : public testing::Test {
     make(schedules, slices);
   }
 
-  // In place: `bytes` of each rank, of which the first ones are `value` + rank.
+  // In place, on `bytes` that are all `value`; input begins somewhere among them.
   ScheduleRun run(std::size_t rank, std::size_t bytes, int value, std::size_t input_at = 0) {
     Bytes& memory = memory_[rank];
     memory.assign(bytes, std::byte(value));
