@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <charconv>
-#include <cstdlib>
 
 #include "src/base/error.h"
 
@@ -48,24 +46,62 @@ Collective collective_of(std::string_view name) {
               std::string(name).c_str());
 }
 
-int number_of(const char* option, const char* text, int least, int most) {
-  char* end = nullptr;
-  errno = 0;
-  const long value = std::strtol(text, &end, 10);
-  if (errno != 0 || end == text || *end != '\0' || value < least || value > most) {
-    throw_error(ErrorCode::kInvalidUsage, "--%s wants a number from %d to %d, not \"%s\"", option,
-                least, most, text);
+int next_option(int argc, char** argv, const char* letters, const option* known) {
+  ::opterr = 0;  // we say it ourselves
+  const std::string told_apart = std::string(":") + letters;
+  const int found = ::getopt_long(argc, argv, told_apart.c_str(), known, nullptr);
+  if (found != '?' && found != ':') return found;
+  bool is_known = false;
+  for (const option* one = known; one->name != nullptr; ++one) {
+    is_known = is_known || one->val == ::optopt;
   }
-  return static_cast<int>(value);
+  const bool is_letter = ::optopt != 0 && !is_known;
+  const std::string word = is_letter ? format("-%c", ::optopt) : argv[::optind - 1];
+  throw_error(ErrorCode::kInvalidUsage,
+              found == ':' ? "%s wants a value"
+              : is_known   ? "%s: this option takes no value"
+                           : "there is no option %s",
+              word.c_str());
+}
+
+void refuse_more(int argc, char** argv, int first) {
+  if (first >= argc) return;
+  throw_error(ErrorCode::kInvalidUsage, "there is nothing to do with \"%s\"", argv[first]);
+}
+
+bool asks_for_help(int argc, char** argv) {
+  constexpr option kHelpOnly[] = {{"help", no_argument, nullptr, 'h'}, {}};
+  if (next_option(argc, argv, "h", kHelpOnly) == 'h') return true;
+  refuse_more(argc, argv, ::optind);
+  return false;
+}
+
+std::int64_t whole_number_of(const char* option, std::string_view text, std::int64_t least,
+                             std::int64_t most) {
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || value < least || value > most) {
+    throw_error(ErrorCode::kInvalidUsage, "--%s wants a number from %lld to %lld, not \"%s\"",
+                option, static_cast<long long>(least), static_cast<long long>(most),
+                std::string(text).c_str());
+  }
+  return value;
+}
+
+std::vector<std::string> words_of(std::string_view list) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    words.emplace_back(list.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return words;
 }
 
 std::vector<std::size_t> sizes_of(const char* option, std::string_view text) {
   std::vector<std::size_t> sizes;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    sizes.push_back(size_of(option, text.substr(at, comma - at)));
-    at = comma + 1;
-  }
+  for (const std::string& word : words_of(text)) sizes.push_back(size_of(option, word));
   return sizes;
 }
 

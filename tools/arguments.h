@@ -2,7 +2,11 @@
 // remedy.
 #pragma once
 
+#include <getopt.h>
+
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +18,21 @@ namespace catenary {
 // Without what people write differently: all_reduce, AllReduce and allreduce are one.
 std::string plain(std::string_view name);
 Collective collective_of(std::string_view name);
-int number_of(const char* option, const char* text, int least, int most);
+// The next of the options, as getopt_long finds them, or -1 behind the last one.
+int next_option(int argc, char** argv, const char* letters, const option* known);
+// Of a verb that takes nothing else.
+bool asks_for_help(int argc, char** argv);
+// What nobody asked for, from that word on.
+void refuse_more(int argc, char** argv, int first);
+std::int64_t whole_number_of(const char* option, std::string_view text, std::int64_t least,
+                             std::int64_t most);
+template <std::integral T>
+T number_of(const char* option, std::string_view text, T least, T most) {
+  return static_cast<T>(whole_number_of(option, text, static_cast<std::int64_t>(least),
+                                        static_cast<std::int64_t>(most)));
+}
+// "a,b,c"
+std::vector<std::string> words_of(std::string_view list);
 // "8,64K,1M": bytes.
 std::vector<std::size_t> sizes_of(const char* option, std::string_view text);
 

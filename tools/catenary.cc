@@ -3,6 +3,7 @@
 #include <exception>
 #include <string_view>
 
+#include "src/base/error.h"
 #include "tools/verb.h"
 
 namespace catenary {
@@ -27,6 +28,18 @@ void print_help(std::FILE* to) {
   std::fprintf(to, "\ncatenary <verb> --help tells the options of a verb.\n");
 }
 
+int run_verb(const Verb& verb, int argc, char** argv) {
+  try {
+    return verb.run(argc, argv);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "catenary %s: %s\n", argv[0], error.what());
+    if (error.code() == ErrorCode::kInvalidUsage) {
+      std::fprintf(stderr, "catenary %s --help tells its options\n", argv[0]);
+    }
+    return 2;
+  }
+}
+
 int run(int argc, char** argv) {
   if (argc < 2) {
     print_help(stderr);
@@ -38,7 +51,7 @@ int run(int argc, char** argv) {
     return 0;
   }
   for (const Verb& verb : kVerbs) {
-    if (verb.name == name) return verb.run(argc - 1, argv + 1);
+    if (verb.name == name) return run_verb(verb, argc - 1, argv + 1);
   }
   std::fprintf(stderr, "catenary: there is no verb \"%s\"\n\n", argv[1]);
   print_help(stderr);

@@ -1,7 +1,5 @@
 // catenary estimate: what the model of time expects of ranks that need not be there, and what it
 // would choose for them.
-#include <getopt.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -66,7 +64,7 @@ constexpr option kOptions[] = {
 // Nothing if help was asked for.
 std::optional<Wish> read_wish(int argc, char** argv) {
   Wish wish;
-  for (int found = 0; (found = getopt_long(argc, argv, "h", kOptions, nullptr)) != -1;) {
+  for (int found = 0; (found = next_option(argc, argv, "h", kOptions)) != -1;) {
     switch (found) {
       case 'n': wish.ranks = number_of("ranks", optarg, 1, kMostRanks); break;
       case 'b': wish.box = number_of("box", optarg, 1, kMostRanks); break;
@@ -76,15 +74,13 @@ std::optional<Wish> read_wish(int argc, char** argv) {
       case 'k': wish.next = number_of("next", optarg, 0, kMostNext); break;
       case 'S': wish.changes.emplace_back(optarg); break;
       case 'd': wish.wants_defaults = true; break;
-      case 'h': return std::nullopt;
-      default: throw_error(ErrorCode::kInvalidUsage, "see catenary estimate --help");
+      default: return std::nullopt;  // --help
     }
   }
-  if (argc - optind != 1 || wish.ranks == 0) {
-    throw_error(ErrorCode::kInvalidUsage,
-                "estimate wants a collective and --ranks: see catenary estimate --help");
-  }
+  if (optind == argc) throw_error(ErrorCode::kInvalidUsage, "name a collective: see catenary list");
+  refuse_more(argc, argv, optind + 1);
   wish.collective = collective_of(argv[optind]);
+  if (wish.ranks == 0) throw_error(ErrorCode::kInvalidUsage, "--ranks is missing");
   if (is_point_to_point(wish.collective) || twin_of(wish.collective) != wish.collective) {
     throw_error(ErrorCode::kInvalidUsage,
                 "%s has no choice of its own by size; NCCL_DEBUG=INFO with "
@@ -185,6 +181,8 @@ int run_estimate(int argc, char** argv) {
   Selector selector(wish->ranks, machine, tuning.parameters, links,
                     AlgorithmRules(config.algorithm, config.nccl_algo, config.nccl_proto));
   print_head(*wish, tuning.origin);
+  const std::string not_ruled = selector.rules().not_ruled(wish->collective);
+  if (!not_ruled.empty()) std::printf("# %s\n", not_ruled.c_str());
   bool any_is_slower = false;
   for (const std::size_t bytes : wish->sizes) {
     any_is_slower = print_row(*wish, bytes, selector) || any_is_slower;

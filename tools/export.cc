@@ -18,7 +18,7 @@ constexpr char kUsage[] =
     "  --in-place        an MSCCL file for calls in place; without, for calls out of place\n"
     "  --ranks N         so many ranks\n"
     "  --root R          of a collective with a root, 0 if not given\n"
-    "  --box B           so many consecutive ranks share a machine\n"
+    "  --box B           so many consecutive ranks share a machine, as in draw\n"
     "  --lanes L         so many parallel copies of the schedule, instead of what it is made for\n"
     "  --window W        so many messages a link holds, 1 if not given: some schedules send ahead\n"
     "  --out FILE        instead of standard output\n";

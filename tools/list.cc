@@ -5,10 +5,17 @@
 #include <vector>
 
 #include "src/collective/algorithms.h"
+#include "tools/arguments.h"
 #include "tools/verb.h"
 
 namespace catenary {
 namespace {
+
+constexpr char kHelp[] =
+    "usage: catenary list\n\n"
+    "Prints the algorithms of each collective: those of one level, and the pairs for ranks on\n"
+    "several machines, of which any in the first braces goes inside of machines with any in the\n"
+    "second across.\n";
 
 // "{a,b,c}", as a shell understands it.
 std::string choice(const std::vector<std::string_view>& names) {
@@ -43,9 +50,9 @@ void print_algorithms(Collective collective) {
 }  // namespace
 
 int run_list(int argc, char** argv) {
-  if (argc > 1) {
-    std::fprintf(stderr, "usage: catenary list\n");
-    return std::string_view(argv[1]) == "--help" ? 0 : 2;
+  if (asks_for_help(argc, argv)) {
+    std::fputs(kHelp, stdout);
+    return 0;
   }
   for (int i = 0; i < kCollectiveCount; ++i) print_algorithms(static_cast<Collective>(i));
   return 0;

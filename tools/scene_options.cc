@@ -1,7 +1,5 @@
 #include "tools/scene_options.h"
 
-#include <getopt.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <memory>
@@ -30,6 +28,14 @@ const Algorithm& algorithm_of(Collective collective, std::string_view name) {
               std::string(name_of(collective)).c_str(), std::string(name).c_str(), known.c_str());
 }
 
+// The shortest that are as long as there are of them, or longer, where that is what it is about.
+int usual_box(const picture::Scene& scene) {
+  if (scene.algorithm->inside.empty()) return 1;
+  int box = 1;
+  while (scene.ranks % box != 0 || box * box < scene.ranks) ++box;
+  return box;
+}
+
 constexpr option kOptions[] = {
     {"ranks", required_argument, nullptr, 'n'},  {"root", required_argument, nullptr, 'r'},
     {"box", required_argument, nullptr, 'b'},    {"lanes", required_argument, nullptr, 'l'},
@@ -44,7 +50,8 @@ bool read_scene_options(int argc, char** argv, SceneOptions& options) {
   scene.ranks = 0;
   scene.root = kNobody;
   scene.lanes = 0;
-  for (int found = 0; (found = getopt_long(argc, argv, "", kOptions, nullptr)) != -1;) {
+  scene.box = 0;
+  for (int found = 0; (found = next_option(argc, argv, "h", kOptions)) != -1;) {
     switch (found) {
       case 'n': scene.ranks = number_of("ranks", optarg, 1, kMostRanks); break;
       case 'r': scene.root = number_of("root", optarg, 0, kMostRanks - 1); break;
@@ -54,18 +61,18 @@ bool read_scene_options(int argc, char** argv, SceneOptions& options) {
       case 'f': options.format = optarg; break;
       case 'i': options.in_place = true; break;
       case 'o': options.out = optarg; break;
-      case 'h': return false;
-      default: throw_error(ErrorCode::kInvalidUsage, "see catenary %s --help", argv[0]);
+      default: return false;  // --help
     }
   }
-  if (argc - optind != 2) {
-    throw_error(ErrorCode::kInvalidUsage,
-                "%s wants a collective and an algorithm: see catenary list", argv[0]);
+  if (argc - optind < 2) {
+    throw_error(ErrorCode::kInvalidUsage, "name a collective and an algorithm: see catenary list");
   }
-  if (scene.ranks == 0) throw_error(ErrorCode::kInvalidUsage, "--ranks is missing");
+  refuse_more(argc, argv, optind + 2);
   const Collective asked = collective_of(argv[optind]);
   scene.algorithm = &algorithm_of(asked, argv[optind + 1]);
   if (asked != scene.algorithm->collective) scene.form = asked;
+  if (scene.ranks == 0) throw_error(ErrorCode::kInvalidUsage, "--ranks is missing");
+  if (scene.box == 0) scene.box = usual_box(scene);
   if (scene.root == kNobody) scene.root = is_point_to_point(scene) && scene.ranks > 1 ? 1 : 0;
   if (scene.lanes == 0) scene.lanes = scene.algorithm->lanes;
   return true;

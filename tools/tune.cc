@@ -1,6 +1,5 @@
 // catenary tune: measures this machine and keeps what the model of time needs to know of it, or
 // reports how well the choices are that follow from it.
-#include <getopt.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -68,30 +67,10 @@ struct Options {
   ReportOptions report_options;
 };
 
-double number_of(const char* flag, const char* text, double least, double most) {
-  char* end = nullptr;
-  const double value = std::strtod(text, &end);
-  if (end == text || *end != '\0' || !(value >= least && value <= most)) {
-    throw_error(ErrorCode::kInvalidArgument, "%s: \"%s\" is not a number from %g to %g", flag, text,
-                least, most);
-  }
-  return value;
-}
-
-std::vector<std::string> words_of(const std::string& list) {
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t comma = std::min(list.find(',', at), list.size());
-    words.push_back(list.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return words;
-}
-
 std::vector<int> numbers_of(const std::string& list) {
   std::vector<int> numbers;
   for (const std::string& word : words_of(list)) {
-    numbers.push_back(static_cast<int>(number_of("--ranks", word.c_str(), 2, kMostRanks)));
+    numbers.push_back(number_of("ranks", word, 2, kMostRanks));
   }
   return numbers;
 }
@@ -105,7 +84,7 @@ std::vector<Collective> collectives_of(const std::string& list) {
   for (const std::string& word : words_of(list)) {
     const Collective collective = collective_of(word);
     if (std::ranges::find(kReportedCollectives, collective) == std::end(kReportedCollectives)) {
-      throw_error(ErrorCode::kInvalidArgument,
+      throw_error(ErrorCode::kInvalidUsage,
                   "--collectives: \"%s\" is none of those that are reported: %s", word.c_str(),
                   known.c_str());
     }
@@ -118,18 +97,18 @@ Wire wire_of(std::string_view word) {
   for (const Wire wire : {Wire::kProcesses, Wire::kThreads, Wire::kNetwork}) {
     if (word == name_of(wire)) return wire;
   }
-  throw_error(ErrorCode::kInvalidArgument, "--wire: processes, threads or network, not \"%s\"",
+  throw_error(ErrorCode::kInvalidUsage, "--wire: processes, threads or network, not \"%s\"",
               std::string(word).c_str());
 }
 
 bool is_mapped(std::string_view word) {
   if (word == "mapped" || word == "private") return word == "mapped";
-  throw_error(ErrorCode::kInvalidArgument, "--memory: private or mapped, not \"%s\"",
+  throw_error(ErrorCode::kInvalidUsage, "--memory: private or mapped, not \"%s\"",
               std::string(word).c_str());
 }
 
-// Nothing if the options are no good or only help was wanted; `status` then is the exit code.
-std::optional<Options> parse(int argc, char** argv, int& status) {
+// Nothing if only help was wanted.
+std::optional<Options> parse(int argc, char** argv) {
   const option known[] = {{"output", required_argument, nullptr, 'o'},
                           {"from", required_argument, nullptr, 'f'},
                           {"print", no_argument, nullptr, 'p'},
@@ -147,13 +126,13 @@ std::optional<Options> parse(int argc, char** argv, int& status) {
                           {"help", no_argument, nullptr, 'h'},
                           {nullptr, 0, nullptr, 0}};
   Options options;
-  for (int choice = 0; (choice = ::getopt_long(argc, argv, "hv", known, nullptr)) != -1;) {
+  for (int choice = 0; (choice = next_option(argc, argv, "hv", known)) != -1;) {
     switch (choice) {
       case 'o': options.output = optarg; break;
       case 'f': options.from = optarg; break;
       case 'p': options.only_print = true; break;
       case 'd': options.dry_run = true; break;
-      case 's': options.seconds = number_of("--seconds", optarg, 1, 3600); break;
+      case 's': options.seconds = number_of("seconds", optarg, 1, 3600); break;
       case 'q': options.quick = true; break;
       case 'a': options.anyway = true; break;
       case 'v': options.verbose = options.report_options.verbose = true; break;
@@ -162,14 +141,11 @@ std::optional<Options> parse(int argc, char** argv, int& status) {
       case 'c': options.report_options.collectives = collectives_of(optarg); break;
       case 'w': options.report_options.wire = wire_of(optarg); break;
       case 'm': options.report_options.mapped = is_mapped(optarg); break;
-      case 'R':
-        options.report_options.rounds = static_cast<int>(number_of("--rounds", optarg, 4, 255));
-        break;
-      case 'h': std::fputs(kHelp, stdout); return status = 0, std::nullopt;
-      default: std::fputs(kHelp, stderr); return status = 2, std::nullopt;
+      case 'R': options.report_options.rounds = number_of("rounds", optarg, 4, 255); break;
+      default: return std::nullopt;  // --help
     }
   }
-  if (optind < argc) return std::fputs(kHelp, stderr), status = 2, std::nullopt;
+  refuse_more(argc, argv, optind);
   return options;
 }
 
@@ -410,9 +386,11 @@ void require_cores(const Options& options) {
 }  // namespace
 
 int run_tune(int argc, char** argv) {
-  int status = 0;
-  const std::optional<Options> options = parse(argc, argv, status);
-  if (!options) return status;
+  const std::optional<Options> options = parse(argc, argv);
+  if (!options) {
+    std::fputs(kHelp, stdout);
+    return 0;
+  }
   if (options->report) return print_report(options->report_options);
   if (options->only_print) {
     const Tuning tuning = load_tuning(Config::process());

@@ -1,10 +1,8 @@
 // catenary verify: proves algorithms, rank count by rank count.
-#include <getopt.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cstdio>
 #include <ctime>
 #include <functional>
@@ -35,7 +33,7 @@ constexpr char kUsage[] =
 Proves that schedules do what their collective means, by running them on fingerprints: right
 results from every rank's part once, sends and receives that pair up, no deadlock, in place too,
 no more scratch than declared, and the same bits on all ranks. Up to 64 ranks every rank count,
-root, lane and box is proved; above, to 4096, a sample.
+root, lane and box is proved; above, a sample to 4096, or to 1000 where that would take long.
 
   --all            every algorithm of every collective
   --ranks N[-M]    only N ranks, or N to M; of those above 64, the sample
@@ -61,29 +59,21 @@ struct Wish {
   Scope scope;
 };
 
-template <class T>
-T number(const char* text, const char* option, T least, T most) {
-  T value = 0;
-  const char* end = text + std::string_view(text).size();
-  const auto [stop, error] = std::from_chars(text, end, value);
-  if (error != std::errc() || stop != end || value < least || value > most) {
-    throw_error(ErrorCode::kInvalidArgument, "%s takes a number from %lld to %lld, not \"%s\"",
-                option, static_cast<long long>(least), static_cast<long long>(most), text);
-  }
-  return value;
-}
-
 void take_ranks(const std::string& text, Scope& scope) {
   constexpr int kMost = 65536;
   const std::size_t dash = text.find('-');
-  scope.from_ranks = number(text.substr(0, dash).c_str(), "--ranks", 1, kMost);
-  scope.to_ranks = dash == std::string::npos
-                       ? scope.from_ranks
-                       : number(text.substr(dash + 1).c_str(), "--ranks", scope.from_ranks, kMost);
+  scope.from_ranks = number_of("ranks", text.substr(0, dash), 1, kMost);
+  scope.to_ranks = scope.from_ranks;
+  if (dash == std::string::npos) return;
+  scope.to_ranks = number_of("ranks", text.substr(dash + 1), 1, kMost);
+  if (scope.to_ranks < scope.from_ranks) {
+    throw_error(ErrorCode::kInvalidUsage, "--ranks: %d to %d are none", scope.from_ranks,
+                scope.to_ranks);
+  }
 }
 
 [[noreturn]] void refuse(const std::string& what) {
-  throw_error(ErrorCode::kInvalidUsage, "%s; try catenary verify --help", what.c_str());
+  throw_error(ErrorCode::kInvalidUsage, "%s", what.c_str());
 }
 
 // False if the usage was asked for. Throws Error for what is no wish.
@@ -98,23 +88,22 @@ bool read_wish(int argc, char** argv, Wish& wish) {
                                  {"verbose", no_argument, nullptr, 'v'},
                                  {"help", no_argument, nullptr, 'h'},
                                  {}};
-  for (int found; (found = getopt_long(argc, argv, "v", kOptions, nullptr)) != -1;) {
+  for (int found; (found = next_option(argc, argv, "hv", kOptions)) != -1;) {
     switch (found) {
       case 'a': wish.all = true; break;
       case 'n': take_ranks(optarg, wish.scope); break;
-      case 'r': wish.scope.root = number(optarg, "--root", 0, 65535); break;
-      case 'b': wish.scope.box = number(optarg, "--box", 1, 65536); break;
-      case 's': wish.scope.slots = number(optarg, "--slots", 2u, 1024u); break;
-      case 'c': wish.scope.count = number<std::size_t>(optarg, "--count", 0, 1 << 24); break;
-      case 'j': wish.jobs = number(optarg, "--jobs", 1, 64); break;
+      case 'r': wish.scope.root = number_of("root", optarg, 0, 65535); break;
+      case 'b': wish.scope.box = number_of("box", optarg, 1, 65536); break;
+      case 's': wish.scope.slots = number_of("slots", optarg, 2u, 1024u); break;
+      case 'c': wish.scope.count = number_of<std::size_t>("count", optarg, 0, 1 << 24); break;
+      case 'j': wish.jobs = number_of("jobs", optarg, 1, 64); break;
       case 'v': wish.verbose = true; break;
-      case 'h': return false;
-      default: refuse("no such option, or no value for it");  // getopt has named it
+      default: return false;  // --help
     }
   }
   if (optind < argc) wish.collective = collective_of(argv[optind++]);
   if (optind < argc) wish.algorithm = argv[optind++];
-  if (optind < argc) refuse(format("there is nothing to do with \"%s\"", argv[optind]));
+  refuse_more(argc, argv, optind);
   if (wish.all && wish.collective) refuse("--all needs no collective beside it");
   if (!wish.all && !wish.collective) refuse("name a collective, or give --all");
   if (rank_counts(wish.scope).empty()) {
@@ -248,7 +237,7 @@ void check_names(const Wish& wish) {
     return;
   }
   const std::string collective(name_of(*wish.collective));
-  throw_error(ErrorCode::kInvalidArgument, "there is no algorithm \"%s\" of %s; see catenary list",
+  throw_error(ErrorCode::kInvalidUsage, "there is no algorithm \"%s\" of %s: see catenary list",
               wish.algorithm.c_str(), collective.c_str());
 }
 
@@ -282,14 +271,15 @@ int verify(const Wish& wish) {
     }
   }
   print_forms(wish, proved);
-  std::printf("\n%zu algorithms proved in %llu cases, %d wrong, %.1f s (processor %.1f s)\n",
-              proved.size(), static_cast<unsigned long long>(cases), wrong, seconds_since(start),
+  std::printf("\n%zu algorithm%s proved in %llu case%s, %d wrong, %.1f s (processor %.1f s)\n",
+              proved.size(), proved.size() == 1 ? "" : "s", static_cast<unsigned long long>(cases),
+              cases == 1 ? "" : "s", wrong, seconds_since(start),
               static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
   if (without > 0) {
     std::printf(
-        "%d have no case among those asked for: they run on other ranks, roots or boxes only, or\n"
-        "were not tried with so many ranks because that takes long (name one number for that)\n",
-        without);
+        "%d %s no case among those asked for: for other ranks, roots or boxes only, or not tried\n"
+        "with so many ranks because that takes long (name one number for that)\n",
+        without, without == 1 ? "has" : "have");
   }
   if (proved.empty() && wrong == 0) {
     throw_error(ErrorCode::kInvalidArgument, "nothing was proved: there is no such case");

@@ -63,13 +63,15 @@ LogLevel parse_level(const std::string& text) {
 }
 
 unsigned parse_subsystems(std::string text) {
+  text.erase(0, text.find_first_not_of(' '));
   if (text.empty()) return kDefaultSubsystems;
   const bool exclude = text[0] == '^';
   if (exclude) text.erase(0, 1);
   unsigned mask = 0;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t comma = std::min(text.find(',', at), text.size());
-    const std::string word = text.substr(at, comma - at);
+    std::string word = text.substr(at, comma - at);
+    std::erase(word, ' ');
     bool known = word.empty();
     for (const SubsystemName& entry : kSubsystems) {
       if (strcasecmp(word.c_str(), entry.name) != 0) continue;

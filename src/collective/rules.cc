@@ -229,6 +229,12 @@ bool AlgorithmRules::allows(Collective collective, const Algorithm& algorithm,
   return (allowed_[static_cast<std::size_t>(collective)] & bit_of(algorithm)).any();
 }
 
+std::string AlgorithmRules::not_ruled(Collective collective) const {
+  if (forced_.empty() || find_algorithm(collective, forced_) != nullptr) return "";
+  return format("CATENARY_ALGO=%s has no effect on %s, which has no such algorithm",
+                forced_.c_str(), std::string(name_of(collective)).c_str());
+}
+
 std::string AlgorithmRules::passed_over(const Place& at) const {
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.name != forced_ || algorithm.runs_on(at)) continue;

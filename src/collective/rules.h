@@ -36,6 +36,8 @@ class AlgorithmRules {
   bool allows(Collective collective, const Algorithm& algorithm, const Place& at) const;
   // What to tell who forces an algorithm that does not run where these ranks stand; mostly "".
   std::string passed_over(const Place& at) const;
+  // What to tell who forces an algorithm that the collective does not have; mostly "".
+  std::string not_ruled(Collective collective) const;
   // " NCCL_ALGO was set to ring.", for messages; empty if nothing was set.
   const std::string& explanation() const { return explanation_; }
 

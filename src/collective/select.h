@@ -53,6 +53,8 @@ class Selector {
     return known ? &*known : nullptr;
   }
 
+  const AlgorithmRules& rules() const { return rules_; }
+
   // Everything that could run, the choice first and then the fastest; each with its best cut.
   std::vector<Selection> candidates(Collective collective, std::size_t bytes) const;
   // How long what select() chooses takes.

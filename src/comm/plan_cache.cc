@@ -83,9 +83,13 @@ const Cut& PlanCache::first_message_cut(std::size_t bytes) {
   return cut;
 }
 
-// Once for each size class that is met.
+// Once for each size class that is met. All ranks choose alike, so one of them tells those who do
+// not trace.
 void PlanCache::tell(const Wanted& wanted, const Selection& selected) {
-  if (!log_enabled(LogLevel::kInfo, Subsystem::kTuning)) return;
+  const bool traces = log_enabled(LogLevel::kTrace, Subsystem::kTuning);
+  if (!traces && (rank_ != 0 || !log_enabled(LogLevel::kInfo, Subsystem::kTuning))) return;
+  const std::string not_ruled = selector_.rules().not_ruled(wanted.kind);
+  if (!not_ruled.empty()) log_info(Subsystem::kTuning, -1, not_ruled);
   if (wanted.kind == Collective::kAllToAllV) {
     log_info(Subsystem::kTuning, -1,
              format("AlltoAllv: any size -> Algo %s proto SIMPLE, time by the parts, slices of %zu "
@@ -98,7 +102,7 @@ void PlanCache::tell(const Wanted& wanted, const Selection& selected) {
       format("%s: %zu Bytes -> ", std::string(name_of(wanted.kind)).c_str(), bytes);
   const double ns = selector_.estimate_ns(wanted.kind, bytes);
   log_info(Subsystem::kTuning, -1, what + describe(selected, ns));
-  if (!log_enabled(LogLevel::kTrace, Subsystem::kTuning)) return;
+  if (!traces) return;
   for (const Selection& candidate : selector_.candidates(wanted.kind, bytes)) {
     log_trace(Subsystem::kTuning, -1, what + "candidate " + describe(candidate, candidate.time_ns));
   }

@@ -39,6 +39,8 @@ struct Sum {
   int ranks = 2;
   std::size_t count = 2;
   bool last_is_apart = false;  // as if on another host
+  const char* level = "TRACE";
+  std::string algorithm = "";  // that is forced
 };
 
 // What ranks log that add up their floats.
@@ -49,7 +51,8 @@ std::string log_of(const Sum& sum) {
   Processes ranks(sum.ranks, [&](int rank, Board& board) {
     if (sum.last_is_apart && rank == sum.ranks - 1) ::setenv("NCCL_HOSTID", "apart", 1);
     ::setenv("CATENARY_TUNING_FILE", (folder / "tuning").c_str(), 1);
-    ::setenv("NCCL_DEBUG", "TRACE", 1);
+    ::setenv("NCCL_DEBUG", sum.level, 1);
+    ::setenv("CATENARY_ALGO", sum.algorithm.c_str(), 1);
     ::setenv("NCCL_DEBUG_SUBSYS", "TUNING", 1);
     ::setenv("NCCL_DEBUG_FILE", (folder / "log.%p").c_str(), 1);
     ncclComm_t comm = nullptr;
@@ -71,6 +74,7 @@ std::string log_of(const Sum& sum) {
   std::stringstream text;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().filename() != "tuning") text << std::ifstream(entry.path()).rdbuf();
+    text.clear();  // a file may be empty
   }
   return text.str();
 }
@@ -85,6 +89,16 @@ TEST(Settings, the_log_tells_the_choice_its_time_and_with_trace_the_candidates) 
   EXPECT_TRUE(contains(log, "NCCL INFO AllReduce: 8 Bytes -> Algo ")) << log;
   EXPECT_TRUE(contains(log, " us, slices of ")) << log;
   EXPECT_TRUE(contains(log, "NCCL TRACE AllReduce: 8 Bytes -> candidate Algo ring ")) << log;
+}
+
+TEST(Settings, without_trace_one_rank_tells_the_choice) {
+  const std::string log = log_of({.ranks = 3, .level = "INFO", .algorithm = "pairwise"});
+  for (const char* line : {"NCCL INFO AllReduce: 8 Bytes -> Algo ",
+                           "NCCL INFO CATENARY_ALGO=pairwise has no effect on AllReduce, "}) {
+    const std::size_t first = log.find(line);
+    ASSERT_NE(first, std::string::npos) << log;
+    EXPECT_EQ(log.find(line, first + 1), std::string::npos) << log;
+  }
 }
 
 // Those that share memory do as those that do not: slices are cut alike.

@@ -22,6 +22,41 @@ def run(*arguments):
                           timeout=TIMEOUT_S, check=False)
 
 
+class UsageTest(unittest.TestCase):
+    def expect_refused(self, words, *arguments):
+        done = run(*arguments)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertIn(f"catenary {arguments[0]}: {words}", done.stderr)
+        self.assertIn(f"catenary {arguments[0]} --help tells its options", done.stderr)
+
+    def test_every_verb_refuses_alike_what_it_does_not_know(self):
+        verbs = ["draw", "estimate", "export", "list", "networks", "tune", "verify"]
+        told = run("--help").stdout
+        for verb in verbs:
+            self.assertIn(f"\n  {verb} ", told)
+            self.expect_refused("there is no option --rnks", verb, "--rnks", "4")
+            self.expect_refused("there is no option -Z", verb, "-Z")
+            done = run(verb, "--help")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertTrue(done.stdout.startswith(f"usage: catenary {verb}"))
+        self.assertEqual(told.count("\n  "), len(verbs))
+
+    def test_words_that_nothing_is_done_with_are_named(self):
+        for arguments in [("draw", "AllReduce", "ring"), ("export", "AllReduce", "ring"), ("list",),
+                          ("networks",), ("tune",), ("verify", "AllReduce", "ring"),
+                          ("estimate", "AllReduce")]:
+            self.expect_refused('there is nothing to do with "extra"', *arguments, "extra")
+
+    def test_values_are_wanted_where_they_belong(self):
+        for verb in ("draw", "estimate", "export", "tune", "verify"):
+            self.expect_refused("--ranks wants a value", verb, "--ranks")
+            self.expect_refused("--ranks wants a number from", verb, "--ranks", "4x")
+        self.expect_refused("--all=yes: this option takes no value", "verify", "--all=yes")
+        self.expect_refused("--ranks: 9 to 3 are none", "verify", "--all", "--ranks", "9-3")
+        self.expect_refused('there is no collective "foo"', "draw", "foo", "ring")
+
+
 class EstimateTest(unittest.TestCase):
     def rows(self, *arguments):
         done = run("estimate", *arguments)
@@ -52,6 +87,13 @@ class EstimateTest(unittest.TestCase):
             others = [float(word.rstrip(",")) for word in row.split()[5::2]]
             self.assertEqual(min(others) < float(row.split()[1]), is_slower, row)
             self.assertEqual("is preferred" in done.stdout, is_slower, done.stdout)
+
+    def test_a_name_that_the_collective_lacks_is_told(self):
+        for collective, is_told in [("AllReduce", True), ("AlltoAll", False)]:
+            done = subprocess.run([CATENARY, "estimate", collective, "--ranks", "4"], check=True,
+                                  capture_output=True, text=True, timeout=TIMEOUT_S,
+                                  env={**os.environ, "CATENARY_ALGO": "pairwise"})
+            self.assertEqual("CATENARY_ALGO=pairwise has no effect on" in done.stdout, is_told)
 
     def test_rules_that_leave_nothing_are_told(self):
         done = subprocess.run([CATENARY, "estimate", "AllReduce", "--ranks", "4"], check=False,
@@ -102,7 +144,7 @@ class VerifyTest(unittest.TestCase):
                     for line in done.stdout.splitlines() if line.endswith("proved")]
         self.assertGreater(len(rows()), 100)
         self.assertEqual(rows("--jobs", "1"), rows("--jobs", "7"))
-        self.expect_refused("--jobs takes a number from 1 to 64", "--all", "--jobs", "0")
+        self.expect_refused("--jobs wants a number from 1 to 64", "--all", "--jobs", "0")
 
     def test_nothing_to_prove_is_no_success(self):
         done = verify("AllReduce", "ring", "--ranks", "4", "--box", "3")
@@ -165,6 +207,14 @@ class DrawTest(unittest.TestCase):
         done = run("export", "AlltoAllv", "direct", "--ranks", "4", "--format", "msccl")
         self.assertEqual(done.returncode, 2, done.stdout)
         self.assertIn("MSCCL does not know the collective AlltoAllv", done.stderr)
+
+    def test_pairs_are_drawn_for_several_machines_unless_told_otherwise(self):
+        for ranks, box in [(4, 2), (6, 3), (8, 4), (16, 4)]:
+            picture = self.draw("AllReduce", "hier_direct_ring", "--ranks", str(ranks))
+            self.assertIn(f"boxes of {box}", picture)
+        done = run("draw", "AllReduce", "hier_direct_ring", "--ranks", "7")
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("runs on several boxes of several ranks each (--box)", done.stderr)
 
     def test_many_steps_are_drawn_by_runs(self):
         picture = self.draw("AlltoAll", "bruck", "--ranks", "16")

@@ -145,7 +145,7 @@ class TuneTest(unittest.TestCase):
     def test_a_number_that_is_no_good_is_told_with_its_flag(self):
         done = run(CATENARY, "tune", "--seconds", "0")
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn('--seconds: "0" is not a number from 1', done.stderr)
+        self.assertIn('--seconds wants a number from 1 to 3600, not "0"', done.stderr)
 
     def test_a_collective_that_is_not_reported_is_told_with_those_that_are(self):
         done = run(CATENARY, "tune", "--report", "--collectives", "Broadcast,Barrier")
