@@ -20,7 +20,7 @@ constexpr std::string_view kStyle =
     ".faint{fill:#777}\n"
     ".rank{text-anchor:end;font-size:12px}\n"
     ".label{text-anchor:middle}\n"
-    ".small{text-anchor:middle;font-size:8px}\n"
+    ".small{text-anchor:middle;font-size:9px}\n"
     ".place{fill:#777;font-size:10px}\n"
     ".axis{text-anchor:middle;fill:#777;font-size:10px}\n"
     ".grid{stroke:#ececec;stroke-width:1}\n"
@@ -29,7 +29,8 @@ constexpr std::string_view kStyle =
     ".card{fill:none;stroke-width:.8}\n"
     ".kept{fill:none;stroke-width:1.5}\n"
     ".few{fill:none;stroke-width:1.6;stroke-opacity:.9}\n"
-    ".many{fill:none;stroke-width:1;stroke-opacity:.55}\n";
+    ".many{fill:none;stroke-width:1;stroke-opacity:.55}\n"
+    ".few>:hover,.many>:hover{stroke-width:5;stroke-opacity:1}\n";  // to follow one among many
 
 constexpr double kLineShade = 0.15;
 
@@ -42,7 +43,11 @@ class SpaceTime {
     header();
     for (int lane = 0; lane < scene_.lanes; ++lane) panel(lane);
     svg_.open(layout_.is_sparse() ? " class=\"few\"" : " class=\"many\"");
-    for (const Message& message : timeline_.messages) arrow(message, Part::kShaft);
+    for (const Message& message : timeline_.messages) {
+      svg_.open("", format("from rank %d to rank %d", message.from, message.to));
+      arrow(message, Part::kShaft);
+      svg_.close();
+    }
     svg_.close();
     for (const Action& action : timeline_.actions) card(action);
     // Steep ones would vanish below the cards that they point to.

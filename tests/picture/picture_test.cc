@@ -25,11 +25,12 @@ std::size_t count(std::string_view text, std::string_view what) {
   return found;
 }
 
-TEST(Picture, tells_each_step_once) {
+TEST(Picture, tells_each_step_and_message_once) {
   for (const Scene& scene : all_scenes({1, 2, 4, 9})) {
     const Timeline timeline = timeline_of(scene);
-    EXPECT_EQ(count(space_time_svg(timeline), "<title>rank "), timeline.actions.size())
-        << name_of(scene);
+    const std::string svg = space_time_svg(timeline);
+    EXPECT_EQ(count(svg, "<title>rank "), timeline.actions.size()) << name_of(scene);
+    EXPECT_EQ(count(svg, "<title>from rank "), timeline.messages.size()) << name_of(scene);
   }
 }
 
