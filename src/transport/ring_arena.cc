@@ -338,6 +338,11 @@ ArenaSeat::ArenaSeat(std::shared_ptr<const RingArena> arena, std::vector<int> ra
   }
 }
 
+void ArenaSeat::note_crowding(bool is_crowded) {
+  is_crowded_ = is_crowded;
+  for (const auto& stage : stages_) stage->note_crowding(is_crowded);
+}
+
 std::unique_ptr<SendLink> ArenaSeat::connect(const LinkSpec& spec, const SharedHeap& heap) {
   const int peer = member_of(spec.peer);
   take(sends_made_, peer, spec);

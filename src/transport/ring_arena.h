@@ -74,7 +74,7 @@ class ArenaSeat {
 
   // Where ranks take turns on a core, they share its caches, and the homes of slots, which are
   // shorter than belts, are better: links that are made from now on use these and shuttles only.
-  void note_crowding(bool is_crowded) { is_crowded_ = is_crowded; }
+  void note_crowding(bool is_crowded);
   // `heap`: our own, which we lend from; `peer_heap`, `peer_memory`: the peer's, as far as we can
   // reach them.
   std::unique_ptr<SendLink> connect(const LinkSpec& spec, const SharedHeap& heap);

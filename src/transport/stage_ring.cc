@@ -7,12 +7,16 @@ namespace catenary {
 
 std::byte* StageRing::try_place(std::size_t bytes) {
   free_what_was_taken();
+  const std::size_t room = room_for(bytes);
   std::size_t begin = 0;
-  if (held_ == kMostPieces || !find_room(bytes, begin)) return nullptr;
+  length_ = std::min(bytes_, std::max({length_, kFirstBytes, 2 * room}));
+  if (held_ == kMostPieces || !find_room(room, begin)) return nullptr;
+  const bool runs_ahead = held_ > 0;
   ++held_;
   newest().begin = begin;
   newest().readers.clear();
-  head_ = begin + room_for(bytes);
+  head_ = begin + room;
+  if (runs_ahead || !is_crowded_) grow_with(room);
   touch(begin + bytes);
   return memory_ + begin;
 }
@@ -54,19 +58,28 @@ void StageRing::free_what_was_taken() {
 }
 
 // Where pieces are held, the head never comes up to the oldest one: if it is there, none is.
-bool StageRing::find_room(std::size_t bytes, std::size_t& begin) {
-  const std::size_t room = room_for(bytes);
+bool StageRing::find_room(std::size_t room, std::size_t& begin) {
   if (held_ == 0) {
-    begin = head_ + room <= bytes_ ? head_ : 0;
-    return room <= bytes_;
+    begin = head_ + room <= length_ ? head_ : 0;
+    return room <= length_;
   }
   const std::size_t tail = oldest().begin;
-  if (tail < head_ && head_ + room <= bytes_) {
-    begin = head_;
+  begin = head_;
+  if (tail >= head_) return head_ + room < tail;
+  if (head_ + room > length_ && room < tail) {
+    begin = 0;
     return true;
   }
-  begin = tail < head_ ? 0 : head_;
-  return begin + room < tail;
+  // The way round rather becomes longer than that somebody waits.
+  length_ = std::max(length_, std::min(head_ + room, bytes_));
+  return head_ + room <= bytes_;
+}
+
+void StageRing::grow_with(std::size_t room) {
+  passed_ += room;
+  if (passed_ < kRoundsToGrow * length_) return;
+  length_ = std::min(2 * length_, bytes_);
+  passed_ = 0;
 }
 
 // In pieces: a page at a time takes longer.

@@ -3,8 +3,11 @@
 //
 // Pieces lie one behind the other, round and round, and are freed in that order, each once all of
 // its readers have released what they were lent. Where there is no room, who sends waits or copies
-// to each peer. Since the memory is nobody's buffer, and outlives its owner while others map it, an
-// operation is over when it has lent, and does not wait for its readers.
+// to each peer. How far the way round is grows with what has passed, as on belts: memory that is
+// used for the first time costs its owner and all readers more than the messages. Ranks that share
+// cores share caches, so what they have all taken is overwritten at once. Since the memory is
+// nobody's buffer, and outlives its owner while others map it, an operation is over when it has
+// lent, and does not wait for its readers.
 //
 // Threads: one, that of the links of a channel. Owner: the seat and these links, together. Nothing
 // waits. Failure: kRemote when a peer has released what it was not sent.
@@ -27,8 +30,15 @@ class StageRing final : public Stage {
  public:
   // As on belts: readers' processors fetch ahead, past the end of what they read.
   static constexpr std::size_t kGapBytes = 1024;
+  // The way round at first, or two pieces where they are longer; and how often it must have passed
+  // before it becomes twice as long.
+  static constexpr std::size_t kFirstBytes = std::size_t{1} << 17;
+  static constexpr std::size_t kRoundsToGrow = 4;
 
   StageRing(std::byte* memory, std::size_t bytes) : memory_(memory), bytes_(bytes) {}
+
+  // Whether ranks of the arena share cores; not, as long as nobody says so.
+  void note_crowding(bool is_crowded) { is_crowded_ = is_crowded; }
 
   std::size_t most_bytes() const override { return bytes_ - std::min(bytes_, room_for(0)); }
   std::byte* try_place(std::size_t bytes) override;
@@ -58,16 +68,20 @@ class StageRing final : public Stage {
   Piece& oldest() { return pieces_[first_ % kMostPieces]; }
   Piece& newest() { return pieces_[(first_ + held_ - 1) % kMostPieces]; }
   void free_what_was_taken();
-  bool find_room(std::size_t bytes, std::size_t& begin);
+  bool find_room(std::size_t room, std::size_t& begin);
+  void grow_with(std::size_t room);
   void touch(std::size_t end);
 
   std::byte* memory_;
   std::size_t bytes_;
+  bool is_crowded_ = false;
   SlotWriter writer_{now_ns};
   std::array<Piece, kMostPieces> pieces_;
   std::size_t first_ = 0;
   std::size_t held_ = 0;
   std::size_t head_ = 0;     // behind the newest piece
+  std::size_t length_ = 0;   // of the way round
+  std::size_t passed_ = 0;   // since that was last changed
   std::size_t touched_ = 0;  // bytes that have been brought in
 };
 

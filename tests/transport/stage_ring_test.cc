@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "src/base/error.h"
@@ -153,6 +154,85 @@ TEST_F(Stages, who_has_taken_more_than_there_was_is_faulty) {
     ADD_FAILURE() << "believed";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kRemote);
+  }
+}
+
+// Memory that was never used is slow, so little of it is, as long as little has passed.
+TEST(Stage, the_way_round_grows_with_what_has_passed) {
+  constexpr std::size_t kFirst = StageRing::kFirstBytes;
+  const Mapping memory = Mapping::anonymous(8 * kFirst);
+  StageRing stage(memory.data(), 8 * kFirst);
+  Reader reader(stage, 1);
+  std::size_t passed = 0;
+  std::size_t reached = 0;
+  const auto pass_until = [&](std::size_t end) {
+    for (; passed < end; passed += kPart + kGap) {
+      std::byte* const at = stage.try_place(kPart);
+      ASSERT_NE(at, nullptr);
+      reached = std::max(reached, static_cast<std::size_t>(at - memory.data()) + kPart);
+      reader.lend({at, kPart});
+      reader.take();
+    }
+  };
+  pass_until(StageRing::kRoundsToGrow * kFirst);
+  EXPECT_GT(reached, kFirst / 2);
+  EXPECT_LE(reached, kFirst);
+  pass_until(2 * StageRing::kRoundsToGrow * kFirst);
+  EXPECT_GT(reached, kFirst);
+  EXPECT_LE(reached, 2 * kFirst);
+  pass_until(100 * kFirst);
+  EXPECT_GT(reached, 7 * kFirst);
+  EXPECT_LE(reached, 8 * kFirst);
+}
+
+// But where ranks share cores, only of those who run ahead of their readers.
+TEST(Stage, in_a_crowd_what_all_have_taken_is_overwritten) {
+  constexpr std::size_t kFirst = StageRing::kFirstBytes;
+  const Mapping memory = Mapping::anonymous(8 * kFirst);
+  StageRing stage(memory.data(), 8 * kFirst);
+  stage.note_crowding(true);
+  Reader reader(stage, 1);
+  const auto farthest = [&](bool runs_ahead) {
+    if (runs_ahead) reader.lend({stage.try_place(kPart), kPart});
+    std::size_t end = 0;
+    for (std::size_t passed = 0; passed < 100 * kFirst; passed += kPart) {
+      std::byte* const at = stage.try_place(kPart);
+      end = std::max(end, static_cast<std::size_t>(at - memory.data()) + kPart);
+      reader.lend({at, kPart});
+      reader.take();
+    }
+    return end;
+  };
+  EXPECT_LE(farthest(false), kFirst);
+  EXPECT_GT(farthest(true), 7 * kFirst);
+}
+
+TEST(Stage, nobody_waits_while_there_is_memory) {
+  constexpr std::size_t kFirst = StageRing::kFirstBytes;
+  constexpr std::size_t kThird = kFirst / 3;
+  const Mapping memory = Mapping::anonymous(3 * kFirst);
+  StageRing stage(memory.data(), 3 * kFirst);
+  Reader reader(stage, 1);
+  for (int i = 0; i < 8; ++i) {
+    std::byte* const at = stage.try_place(kThird);
+    ASSERT_EQ(at, memory.data() + static_cast<std::size_t>(i) * (kThird / 64 * 64 + 64 + kGap));
+    reader.lend({at, kThird});
+  }
+  EXPECT_EQ(stage.try_place(kThird), nullptr);
+  EXPECT_EQ(stage.holder(), 1);
+}
+
+// As long as two of them: one is read while the other is written.
+TEST(Stage, long_pieces_have_two_places_at_once) {
+  constexpr std::size_t kLong = 2 * StageRing::kFirstBytes;
+  const Mapping memory = Mapping::anonymous(8 * kLong);
+  StageRing stage(memory.data(), 8 * kLong);
+  Reader reader(stage, 1);
+  for (int i = 0; i < 4; ++i) {
+    std::byte* const at = stage.try_place(kLong);
+    ASSERT_EQ(at, memory.data() + (i % 2 == 0 ? 0 : kLong + kGap));
+    reader.lend({at, kLong});
+    reader.take();
   }
 }
 
