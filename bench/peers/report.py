@@ -220,7 +220,7 @@ def draw_panel(title, lines, colours, x, y):
             out.append(text_at(left - 6, level + 4, f"{decade:g}x", "end"))
         decade *= 10
     for size in axes.sizes:
-        out.append(text_at(axes.x(size), top + height + 16, size_text(size).replace(" ", "")))
+        out.append(text_at(axes.x(size), top + height + 16, size_text(size).replace(" ", "").rstrip("B")))
     out.append(f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="none" '
                'stroke="#71717a"/>')
     for name, points in lines.items():
