@@ -82,19 +82,34 @@ std::string text_of(const char* path) {
   return text.str();
 }
 
-// Of those of the first usable core, of these levels; 0 if the system does not tell.
-std::size_t largest_cache(int lowest_level, int highest_level) {
-  const std::string core = std::to_string(allowed_cores().front());
-  const std::string folder = "/sys/devices/system/cpu/cpu" + core + "/cache/index";
-  std::size_t most = 0;
+struct Cache {
+  int level;
+  std::size_t bytes;
+};
+
+std::vector<Cache> read_caches(int core) {
+  const std::string folder =
+      "/sys/devices/system/cpu/cpu" + std::to_string(core) + "/cache/index";
+  std::vector<Cache> caches;
   for (int index = 0; index < 16; ++index) {
     std::ifstream size_file(folder + std::to_string(index) + "/size");
     std::ifstream level_file(folder + std::to_string(index) + "/level");
     std::string size;
     int level = 0;
     if (!(size_file >> size) || !(level_file >> level)) break;
-    if (level >= lowest_level && level <= highest_level)
-      most = std::max(most, parse_cache_bytes(size));
+    caches.push_back({level, parse_cache_bytes(size)});
+  }
+  return caches;
+}
+
+// Of those of the first core that was usable when this was first asked, of these levels; 0 if the
+// system does not tell.
+std::size_t largest_cache(int lowest_level, int highest_level) {
+  static const std::vector<Cache> caches = read_caches(allowed_cores().front());
+  std::size_t most = 0;
+  for (const Cache& cache : caches) {
+    if (cache.level >= lowest_level && cache.level <= highest_level)
+      most = std::max(most, cache.bytes);
   }
   return most;
 }

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMostBytes = std::size_t{1} << 46;
 
 // Groups and rings that are warmed: beyond, the pages of all pairs add up. Eight members with rings
-// of 16 slots have 12 MB of them a channel, once all pairs are linked.
+// of 16 slots have 2 MB of them a channel, once all pairs are linked.
 constexpr int kMostWarmedMembers = 8;
 constexpr std::uint32_t kMostWarmedSlots = 16;
 // Of all belts of a rank, and of one: shorter ones are no better than the homes of slots.
@@ -26,7 +26,9 @@ constexpr std::size_t kMostBeltBytes = std::size_t{1} << 22;
 constexpr std::size_t kLeastBeltBytes = std::size_t{1} << 18;
 // So many of the longest parts of a pass does a stage hold.
 constexpr std::size_t kPlacesOnStage = 3;
-// Of each home and shuttle: where messages of up to 4 KB lie.
+// Beside all heads only where the first messages that are answered lie, up to 4 KB of them. A page
+// costs some microseconds whoever brings it in, and most homes and shuttles are never used.
+constexpr std::uint32_t kWarmedShuttles = 2;
 constexpr std::size_t kWarmedBytes = 2 * SlotRingShape::kPageBytes;
 
 // To each of the others.
@@ -315,8 +317,8 @@ void RingArena::warm(int from, int to, Channel channel) const noexcept {
     populate(base + page, std::min(kWarmedBytes, shape.bytes() - page));
   };
   populate(base, shape.data_offset());
-  for (std::uint32_t slot = 0; slot < shape.slots; ++slot) warm_from(shape.data_offset(slot));
-  for (std::uint32_t shuttle = 0; shuttle < Shuttles::kOfEach; ++shuttle) {
+  for (std::uint32_t left = 1; left <= kWarmedShuttles; ++left) {
+    const std::uint32_t shuttle = Shuttles::kOfEach - left;  // the last ones are at hand first
     warm_from(shape.shuttle_offset() + shuttle * shape.shuttle_spacing());
   }
 }
