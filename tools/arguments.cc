@@ -26,6 +26,24 @@ std::size_t size_of(const char* option, std::string_view text) {
   return size << 10 * power;
 }
 
+// What getopt_long has just stumbled over: `word` is the last one that it was done with.
+std::string complaint(std::string_view word, const option* known) {
+  const bool is_long = word.starts_with("--");
+  const std::string_view name =
+      is_long ? word.substr(2, word.find('=') - 2) : std::string_view();
+  int similar = 0;
+  for (const option* one = known; one->name != nullptr; ++one) {
+    const bool is_similar = is_long && std::string_view(one->name).starts_with(name);
+    similar += is_similar ? 1 : 0;
+    if (is_similar && one->val == ::optopt && one->has_arg == no_argument) {
+      return std::string(word) + ": this option takes no value";
+    }
+  }
+  if (::optopt != 0) return format("there is no option -%c", ::optopt);
+  if (similar > 1) return std::string(word) + " is short for several options";
+  return "there is no option " + std::string(word);
+}
+
 }  // namespace
 
 std::string plain(std::string_view name) {
@@ -51,17 +69,9 @@ int next_option(int argc, char** argv, const char* letters, const option* known)
   const std::string told_apart = std::string(":") + letters;
   const int found = ::getopt_long(argc, argv, told_apart.c_str(), known, nullptr);
   if (found != '?' && found != ':') return found;
-  bool is_known = false;
-  for (const option* one = known; one->name != nullptr; ++one) {
-    is_known = is_known || one->val == ::optopt;
-  }
-  const bool is_letter = ::optopt != 0 && !is_known;
-  const std::string word = is_letter ? format("-%c", ::optopt) : argv[::optind - 1];
-  throw_error(ErrorCode::kInvalidUsage,
-              found == ':' ? "%s wants a value"
-              : is_known   ? "%s: this option takes no value"
-                           : "there is no option %s",
-              word.c_str());
+  const std::string word = argv[::optind - 1];
+  throw_error(ErrorCode::kInvalidUsage, "%s",
+              found == ':' ? (word + " wants a value").c_str() : complaint(word, known).c_str());
 }
 
 void refuse_more(int argc, char** argv, int first) {
@@ -82,7 +92,7 @@ std::int64_t whole_number_of(const char* option, std::string_view text, std::int
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || stop != end || value < least || value > most) {
-    throw_error(ErrorCode::kInvalidUsage, "--%s wants a number from %lld to %lld, not \"%s\"",
+    throw_error(ErrorCode::kInvalidUsage, "--%s wants a whole number from %lld to %lld, not \"%s\"",
                 option, static_cast<long long>(least), static_cast<long long>(most),
                 std::string(text).c_str());
   }

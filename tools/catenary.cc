@@ -33,7 +33,7 @@ int run_verb(const Verb& verb, int argc, char** argv) {
     return verb.run(argc, argv);
   } catch (const Error& error) {
     std::fprintf(stderr, "catenary %s: %s\n", argv[0], error.what());
-    if (error.code() == ErrorCode::kInvalidUsage) {
+    if (error.code() == ErrorCode::kInvalidUsage || error.code() == ErrorCode::kInvalidArgument) {
       std::fprintf(stderr, "catenary %s --help tells its options\n", argv[0]);
     }
     return 2;

@@ -26,7 +26,8 @@ constexpr char kUsage[] =
     "for\n"
     "  --window W   so many messages a link holds: some schedules send ahead; 1 if not given,\n"
     "               and as many as there are ranks where several steps are one card\n"
-    "  --out FILE   instead of standard output\n";
+    "  --out FILE   instead of standard output\n"
+    "  --help       this text\n";
 
 }  // namespace
 

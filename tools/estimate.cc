@@ -181,8 +181,11 @@ int run_estimate(int argc, char** argv) {
   Selector selector(wish->ranks, machine, tuning.parameters, links,
                     AlgorithmRules(config.algorithm, config.nccl_algo, config.nccl_proto));
   print_head(*wish, tuning.origin);
-  const std::string not_ruled = selector.rules().not_ruled(wish->collective);
-  if (!not_ruled.empty()) std::printf("# %s\n", not_ruled.c_str());
+  const AlgorithmRules& rules = selector.rules();
+  for (const std::string& remark : {rules.not_ruled(wish->collective),
+                                    rules.passed_over({.ranks = wish->ranks, .box = wish->box})}) {
+    if (!remark.empty()) std::printf("# %s\n", remark.c_str());
+  }
   bool any_is_slower = false;
   for (const std::size_t bytes : wish->sizes) {
     any_is_slower = print_row(*wish, bytes, selector) || any_is_slower;

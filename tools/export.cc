@@ -21,7 +21,8 @@ constexpr char kUsage[] =
     "  --box B           so many consecutive ranks share a machine, as in draw\n"
     "  --lanes L         so many parallel copies of the schedule, instead of what it is made for\n"
     "  --window W        so many messages a link holds, 1 if not given: some schedules send ahead\n"
-    "  --out FILE        instead of standard output\n";
+    "  --out FILE        instead of standard output\n"
+    "  --help            this text\n";
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // A verb of the `catenary` command. argv[0] is the verb's own name, so getopt_long works on it as
-// it would in main. Returns the exit code: 0 done, 1 what was asked about is wrong, 2 bad usage;
-// throws Error with a message for the user for all else.
+// it would in main. Returns the exit code: 0 done, 1 what was asked about is wrong; throws Error
+// with a message for the user for all else, bad usage too, which is code 2.
 #pragma once
 
 #include <string_view>

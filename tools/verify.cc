@@ -62,10 +62,11 @@ struct Wish {
 void take_ranks(const std::string& text, Scope& scope) {
   constexpr int kMost = 65536;
   const std::size_t dash = text.find('-');
-  scope.from_ranks = number_of("ranks", text.substr(0, dash), 1, kMost);
+  const bool has_both = dash != std::string::npos && dash > 0 && dash + 1 < text.size();
+  // As one word where it is none of both, so that it is told whole.
+  scope.from_ranks = number_of("ranks", has_both ? text.substr(0, dash) : text, 1, kMost);
   scope.to_ranks = scope.from_ranks;
-  if (dash == std::string::npos) return;
-  scope.to_ranks = number_of("ranks", text.substr(dash + 1), 1, kMost);
+  if (has_both) scope.to_ranks = number_of("ranks", text.substr(dash + 1), 1, kMost);
   if (scope.to_ranks < scope.from_ranks) {
     throw_error(ErrorCode::kInvalidUsage, "--ranks: %d to %d are none", scope.from_ranks,
                 scope.to_ranks);

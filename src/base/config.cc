@@ -38,7 +38,8 @@ std::vector<Variable> variables_of_communicators() {
            "ncclGetLastError keeps."),
       text("NCCL_DEBUG_SUBSYS", &Config::debug_subsystems,
            "Which subsystems INFO and TRACE lines may come from, separated by commas; a leading ^ "
-           "excludes the ones listed."),
+           "excludes the ones listed. What all ranks choose alike (TUNING) is told by rank 0, and "
+           "with TRACE by all."),
       text("NCCL_DEBUG_FILE", &Config::debug_file,
            "Where the log goes; %h is the host, %p the process. Empty: standard output."),
       text("NCCL_COMM_ID", &Config::comm_id,
@@ -64,7 +65,8 @@ std::vector<Variable> variables_of_communicators() {
           "is late is logged. 0: never. What can be proved is told at once."),
       text("CATENARY_ALGO", &Config::algorithm,
            "Forces one algorithm by its name, as `catenary list` prints them, where a collective "
-           "has it and it runs on these ranks and machines (NCCL_DEBUG=WARN tells if not); "
+           "has it (the log's subsystem TUNING tells if not) and it runs on these ranks and "
+           "machines (NCCL_DEBUG=WARN tells if not); "
            "`hier_<inside>_<across>` is one inside of machines and another across them. "
            "Empty: the one that is expected to be the fastest."),
       number(

@@ -89,7 +89,10 @@ void PlanCache::tell(const Wanted& wanted, const Selection& selected) {
   const bool traces = log_enabled(LogLevel::kTrace, Subsystem::kTuning);
   if (!traces && (rank_ != 0 || !log_enabled(LogLevel::kInfo, Subsystem::kTuning))) return;
   const std::string not_ruled = selector_.rules().not_ruled(wanted.kind);
-  if (!not_ruled.empty()) log_info(Subsystem::kTuning, -1, not_ruled);
+  if (!not_ruled.empty() && !said_not_ruled_[static_cast<std::size_t>(wanted.kind)]) {
+    said_not_ruled_.set(static_cast<std::size_t>(wanted.kind));
+    log_info(Subsystem::kTuning, -1, not_ruled);
+  }
   if (wanted.kind == Collective::kAllToAllV) {
     log_info(Subsystem::kTuning, -1,
              format("AlltoAllv: any size -> Algo %s proto SIMPLE, time by the parts, slices of %zu "

@@ -82,6 +82,7 @@ class PlanCache {
   std::vector<std::unique_ptr<Entry>> entries_;
   // By collective and size: what was asked for last.
   std::array<std::array<const Entry*, Selector::kSizeClasses>, kCollectiveCount> last_{};
+  std::bitset<kCollectiveCount> said_not_ruled_;
 };
 
 }  // namespace catenary

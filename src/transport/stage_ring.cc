@@ -9,7 +9,6 @@ std::byte* StageRing::try_place(std::size_t bytes) {
   free_what_was_taken();
   const std::size_t room = room_for(bytes);
   std::size_t begin = 0;
-  length_ = std::min(bytes_, std::max({length_, kFirstBytes, 2 * room}));
   if (held_ == kMostPieces || !find_room(room, begin)) return nullptr;
   const bool runs_ahead = held_ > 0;
   ++held_;
@@ -59,27 +58,39 @@ void StageRing::free_what_was_taken() {
 
 // Where pieces are held, the head never comes up to the oldest one: if it is there, none is.
 bool StageRing::find_room(std::size_t room, std::size_t& begin) {
+  const std::size_t way = std::min(bytes_, std::max(length_, 2 * room));
   if (held_ == 0) {
-    begin = head_ + room <= length_ ? head_ : 0;
-    return room <= length_;
+    begin = head_ + room <= way ? head_ : 0;
+    return room <= way;
   }
   const std::size_t tail = oldest().begin;
   begin = head_;
-  if (tail >= head_) return head_ + room < tail;
-  if (head_ + room > length_ && room < tail) {
-    begin = 0;
+  if (tail >= head_) {
+    if (head_ + room < tail) return true;
+    lengthen(2 * length_);  // for the next round
+    return false;
+  }
+  const bool has_room_ahead = head_ + room <= way;
+  const bool has_room_below = room < tail;
+  // Who begins another round soon has no more than what is below the tail, so that is much, or the
+  // way becomes longer.
+  if (has_room_ahead || (head_ + room <= bytes_ && !(has_room_below && tail >= way / 2))) {
+    if (!has_room_ahead) lengthen(head_ + room);
     return true;
   }
-  // The way round rather becomes longer than that somebody waits.
-  length_ = std::max(length_, std::min(head_ + room, bytes_));
-  return head_ + room <= bytes_;
+  begin = 0;
+  return has_room_below;
+}
+
+void StageRing::lengthen(std::size_t length) {
+  if (length <= length_) return;
+  length_ = std::min(length, bytes_);
+  passed_ = 0;
 }
 
 void StageRing::grow_with(std::size_t room) {
   passed_ += room;
-  if (passed_ < kRoundsToGrow * length_) return;
-  length_ = std::min(2 * length_, bytes_);
-  passed_ = 0;
+  if (passed_ >= kRoundsToGrow * length_) lengthen(2 * length_);
 }
 
 // In pieces: a page at a time takes longer.

@@ -5,9 +5,9 @@
 // its readers have released what they were lent. Where there is no room, who sends waits or copies
 // to each peer. How far the way round is grows with what has passed, as on belts: memory that is
 // used for the first time costs its owner and all readers more than the messages. Ranks that share
-// cores share caches, so what they have all taken is overwritten at once. Since the memory is
-// nobody's buffer, and outlives its owner while others map it, an operation is over when it has
-// lent, and does not wait for its readers.
+// cores share caches, so there only those make it longer who run ahead of their readers. Since the
+// memory is nobody's buffer, and outlives its owner while others map it, an operation is over when
+// it has lent, and does not wait for its readers.
 //
 // Threads: one, that of the links of a channel. Owner: the seat and these links, together. Nothing
 // waits. Failure: kRemote when a peer has released what it was not sent.
@@ -30,12 +30,13 @@ class StageRing final : public Stage {
  public:
   // As on belts: readers' processors fetch ahead, past the end of what they read.
   static constexpr std::size_t kGapBytes = 1024;
-  // The way round at first, or two pieces where they are longer; and how often it must have passed
-  // before it becomes twice as long.
+  // The way round at first, and how often it must have passed before it becomes twice as long. A
+  // piece of more than half of it has two places all the same.
   static constexpr std::size_t kFirstBytes = std::size_t{1} << 17;
   static constexpr std::size_t kRoundsToGrow = 4;
 
-  StageRing(std::byte* memory, std::size_t bytes) : memory_(memory), bytes_(bytes) {}
+  StageRing(std::byte* memory, std::size_t bytes)
+      : memory_(memory), bytes_(bytes), length_(std::min(bytes, kFirstBytes)) {}
 
   // Whether ranks of the arena share cores; not, as long as nobody says so.
   void note_crowding(bool is_crowded) { is_crowded_ = is_crowded; }
@@ -69,6 +70,7 @@ class StageRing final : public Stage {
   Piece& newest() { return pieces_[(first_ + held_ - 1) % kMostPieces]; }
   void free_what_was_taken();
   bool find_room(std::size_t room, std::size_t& begin);
+  void lengthen(std::size_t length);
   void grow_with(std::size_t room);
   void touch(std::size_t end);
 
@@ -79,9 +81,9 @@ class StageRing final : public Stage {
   std::array<Piece, kMostPieces> pieces_;
   std::size_t first_ = 0;
   std::size_t held_ = 0;
-  std::size_t head_ = 0;     // behind the newest piece
-  std::size_t length_ = 0;   // of the way round
+  std::size_t length_;       // of the way round
   std::size_t passed_ = 0;   // since that was last changed
+  std::size_t head_ = 0;     // behind the newest piece
   std::size_t touched_ = 0;  // bytes that have been brought in
 };
 

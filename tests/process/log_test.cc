@@ -110,6 +110,12 @@ TEST_F(Log, of_some_subsystems_leaves_the_others_out) {
   EXPECT_FALSE(contains(text, "Init START")) << text;
 }
 
+TEST_F(Log, takes_no_notice_of_blanks_around_subsystems) {
+  const std::string text = run("INFO", " BOOTSTRAP ,\tENV ");
+  EXPECT_TRUE(contains(text, "Bootstrap")) << text;
+  EXPECT_FALSE(contains(text, "Init START")) << text;
+}
+
 TEST_F(Log, of_all_but_some_subsystems_leaves_those_out) {
   const std::string text = run("INFO", "^INIT");
   EXPECT_TRUE(contains(text, "Bootstrap")) << text;

@@ -37,6 +37,8 @@ class UsageTest(unittest.TestCase):
             self.assertIn(f"\n  {verb} ", told)
             self.expect_refused("there is no option --rnks", verb, "--rnks", "4")
             self.expect_refused("there is no option -Z", verb, "-Z")
+            self.expect_refused("there is no option -n", verb, "-n", "4")
+            self.expect_refused("there is no option -n", verb, "-n4")
             done = run(verb, "--help")
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertTrue(done.stdout.startswith(f"usage: catenary {verb}"))
@@ -51,8 +53,13 @@ class UsageTest(unittest.TestCase):
     def test_values_are_wanted_where_they_belong(self):
         for verb in ("draw", "estimate", "export", "tune", "verify"):
             self.expect_refused("--ranks wants a value", verb, "--ranks")
-            self.expect_refused("--ranks wants a number from", verb, "--ranks", "4x")
+            self.expect_refused("--ranks wants a whole number from", verb, "--ranks", "4x")
         self.expect_refused("--all=yes: this option takes no value", "verify", "--all=yes")
+        self.expect_refused("there is no option -j", "verify", "AllReduce", "-vj4")
+        self.expect_refused("--r is short for several options", "verify", "--r", "4", "--all")
+        self.expect_refused("there is no option --rnks=4", "verify", "--rnks=4")
+        self.expect_refused('--ranks wants a whole number from 1 to 65536, not "3-"', "verify",
+                            "--all", "--ranks", "3-")
         self.expect_refused("--ranks: 9 to 3 are none", "verify", "--all", "--ranks", "9-3")
         self.expect_refused('there is no collective "foo"', "draw", "foo", "ring")
 
@@ -94,6 +101,13 @@ class EstimateTest(unittest.TestCase):
                                   capture_output=True, text=True, timeout=TIMEOUT_S,
                                   env={**os.environ, "CATENARY_ALGO": "pairwise"})
             self.assertEqual("CATENARY_ALGO=pairwise has no effect on" in done.stdout, is_told)
+
+    def test_an_algorithm_that_does_not_run_there_is_told(self):
+        for box, is_told in [("8", True), ("4", False)]:
+            done = subprocess.run([CATENARY, "estimate", "AllReduce", "--ranks", "8", "--box", box],
+                                  check=True, capture_output=True, text=True, timeout=TIMEOUT_S,
+                                  env={**os.environ, "CATENARY_ALGO": "hier_direct_ring"})
+            self.assertEqual("CATENARY_ALGO=hier_direct_ring has no effect" in done.stdout, is_told)
 
     def test_rules_that_leave_nothing_are_told(self):
         done = subprocess.run([CATENARY, "estimate", "AllReduce", "--ranks", "4"], check=False,
@@ -144,7 +158,7 @@ class VerifyTest(unittest.TestCase):
                     for line in done.stdout.splitlines() if line.endswith("proved")]
         self.assertGreater(len(rows()), 100)
         self.assertEqual(rows("--jobs", "1"), rows("--jobs", "7"))
-        self.expect_refused("--jobs wants a number from 1 to 64", "--all", "--jobs", "0")
+        self.expect_refused("--jobs wants a whole number from 1 to 64", "--all", "--jobs", "0")
 
     def test_nothing_to_prove_is_no_success(self):
         done = verify("AllReduce", "ring", "--ranks", "4", "--box", "3")

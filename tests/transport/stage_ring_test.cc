@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <memory>
+#include <random>
+#include <utility>
 
 #include "src/base/error.h"
 
@@ -197,6 +200,10 @@ TEST(Stage, in_a_crowd_what_all_have_taken_is_overwritten) {
     std::size_t end = 0;
     for (std::size_t passed = 0; passed < 100 * kFirst; passed += kPart) {
       std::byte* const at = stage.try_place(kPart);
+      if (at == nullptr) {
+        ADD_FAILURE() << "no room";
+        return end;
+      }
       end = std::max(end, static_cast<std::size_t>(at - memory.data()) + kPart);
       reader.lend({at, kPart});
       reader.take();
@@ -204,7 +211,83 @@ TEST(Stage, in_a_crowd_what_all_have_taken_is_overwritten) {
     return end;
   };
   EXPECT_LE(farthest(false), kFirst);
-  EXPECT_GT(farthest(true), 7 * kFirst);
+  const std::size_t end = farthest(true);
+  EXPECT_GT(end, 7 * kFirst);
+  EXPECT_LE(end, 8 * kFirst);
+}
+
+// Who begins another round has half of it before him; who comes to the end of that all the same
+// finds the next round longer.
+TEST(Stage, who_runs_ahead_is_given_a_longer_way) {
+  constexpr std::size_t kFirst = StageRing::kFirstBytes;
+  constexpr std::size_t kRoom = kFirst / 4;
+  const Mapping memory = Mapping::anonymous(4 * kFirst);
+  StageRing stage(memory.data(), 4 * kFirst);
+  Reader reader(stage, 1);
+  const auto place = [&] {
+    std::byte* const at = stage.try_place(kRoom - kGap);
+    if (at == nullptr) return -1;
+    reader.lend({at, kRoom - kGap});
+    return static_cast<int>((at - memory.data()) / static_cast<std::ptrdiff_t>(kRoom));
+  };
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(place(), i);
+  reader.take();
+  EXPECT_EQ(place(), 4) << "with a quarter of the way free";
+  reader.take(3);
+  EXPECT_EQ(place(), 0) << "with most of it free";
+  for (int i = 1; i < 3; ++i) EXPECT_EQ(place(), i);
+  EXPECT_EQ(place(), -1) << "the fourth would touch the fifth, which is held";
+  reader.take(4);
+  for (int i = 3; i < 10; ++i) EXPECT_EQ(place(), i) << "twice as long";
+}
+
+// By a model that only knows who holds what.
+TEST(Stage, what_is_held_is_never_overwritten) {
+  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+    std::mt19937 random(seed);
+    const std::size_t bytes = 64 * (1 + random() % 8192);
+    const Mapping memory = Mapping::anonymous(bytes);
+    StageRing stage(memory.data(), bytes);
+    stage.note_crowding(seed % 2 == 0);
+    Reader reader(stage, 1);
+    std::deque<std::pair<std::size_t, std::size_t>> held;  // begin and end
+    for (int step = 0; step < 300; ++step) {
+      const std::size_t size = 1 + random() % (random() % 8 == 0 ? bytes : 1 + bytes / 8);
+      std::byte* const at = stage.try_place(size);
+      const bool must_fit = held.empty() && size <= stage.most_bytes();
+      ASSERT_TRUE(at != nullptr || !must_fit) << seed;
+      if (at != nullptr) {
+        const auto begin = static_cast<std::size_t>(at - memory.data());
+        ASSERT_LE(begin + size, bytes) << seed;
+        for (const auto& [from, to] : held) {
+          ASSERT_TRUE(begin >= to || begin + size <= from) << seed;
+        }
+        held.emplace_back(begin, begin + size);
+        reader.lend({at, size});
+      }
+      for (auto left = random() % 3; left > 0 && !held.empty(); --left) {
+        reader.take();
+        held.pop_front();
+      }
+    }
+  }
+}
+
+// The next short ones stay near.
+TEST(Stage, a_long_piece_leaves_the_way_as_it_was) {
+  constexpr std::size_t kFirst = StageRing::kFirstBytes;
+  const Mapping memory = Mapping::anonymous(8 * kFirst);
+  StageRing stage(memory.data(), 8 * kFirst);
+  stage.note_crowding(true);
+  Reader reader(stage, 1);
+  const auto pass = [&](std::size_t bytes) {
+    std::byte* const at = stage.try_place(bytes);
+    reader.lend({at, bytes});
+    reader.take();
+    return at;
+  };
+  EXPECT_EQ(pass(3 * kFirst), memory.data());
+  for (int i = 0; i < 100; ++i) EXPECT_LT(pass(kPart), memory.data() + kFirst);
 }
 
 TEST(Stage, nobody_waits_while_there_is_memory) {
@@ -222,8 +305,8 @@ TEST(Stage, nobody_waits_while_there_is_memory) {
   EXPECT_EQ(stage.holder(), 1);
 }
 
-// As long as two of them: one is read while the other is written.
-TEST(Stage, long_pieces_have_two_places_at_once) {
+// Where the last one lay its readers' caches have it.
+TEST(Stage, long_pieces_have_two_places_in_turn) {
   constexpr std::size_t kLong = 2 * StageRing::kFirstBytes;
   const Mapping memory = Mapping::anonymous(8 * kLong);
   StageRing stage(memory.data(), 8 * kLong);
