@@ -107,26 +107,54 @@ bool is_mapped(std::string_view word) {
               std::string(word).c_str());
 }
 
+constexpr option kOptions[] = {{"output", required_argument, nullptr, 'o'},
+                               {"from", required_argument, nullptr, 'f'},
+                               {"print", no_argument, nullptr, 'p'},
+                               {"dry-run", no_argument, nullptr, 'd'},
+                               {"seconds", required_argument, nullptr, 's'},
+                               {"quick", no_argument, nullptr, 'q'},
+                               {"verbose", no_argument, nullptr, 'v'},
+                               {"report", no_argument, nullptr, 'r'},
+                               {"ranks", required_argument, nullptr, 'n'},
+                               {"collectives", required_argument, nullptr, 'c'},
+                               {"wire", required_argument, nullptr, 'w'},
+                               {"memory", required_argument, nullptr, 'm'},
+                               {"rounds", required_argument, nullptr, 'R'},
+                               {"anyway", no_argument, nullptr, 'a'},
+                               {"help", no_argument, nullptr, 'h'},
+                               {nullptr, 0, nullptr, 0}};
+// What goes with --report only, and what never does.
+constexpr std::string_view kOfReport = "ncwmR";
+constexpr std::string_view kOfMeasuring = "ofdsqa";
+
+const char* name_of_option(char letter) {
+  const auto known = std::ranges::find(kOptions, int{letter}, &option::val);
+  return known->name;
+}
+
+// An option that would be without effect is a mistake: of a report it may start a measurement that
+// replaces what was in use.
+void require_effect(const std::string& given) {
+  const bool reports = given.find('r') != std::string::npos;
+  for (const char letter : given) {
+    if (!reports && kOfReport.find(letter) != std::string_view::npos) {
+      throw_error(ErrorCode::kInvalidUsage, "--%s is for --report", name_of_option(letter));
+    }
+    if (reports && kOfMeasuring.find(letter) != std::string_view::npos) {
+      throw_error(ErrorCode::kInvalidUsage, "--%s is not for --report", name_of_option(letter));
+    }
+  }
+  if (given.size() > 1 && given.find('p') != std::string::npos) {
+    throw_error(ErrorCode::kInvalidUsage, "--print goes with no other option");
+  }
+}
+
 // Nothing if only help was wanted.
 std::optional<Options> parse(int argc, char** argv) {
-  const option known[] = {{"output", required_argument, nullptr, 'o'},
-                          {"from", required_argument, nullptr, 'f'},
-                          {"print", no_argument, nullptr, 'p'},
-                          {"dry-run", no_argument, nullptr, 'd'},
-                          {"seconds", required_argument, nullptr, 's'},
-                          {"quick", no_argument, nullptr, 'q'},
-                          {"verbose", no_argument, nullptr, 'v'},
-                          {"report", no_argument, nullptr, 'r'},
-                          {"ranks", required_argument, nullptr, 'n'},
-                          {"collectives", required_argument, nullptr, 'c'},
-                          {"wire", required_argument, nullptr, 'w'},
-                          {"memory", required_argument, nullptr, 'm'},
-                          {"rounds", required_argument, nullptr, 'R'},
-                          {"anyway", no_argument, nullptr, 'a'},
-                          {"help", no_argument, nullptr, 'h'},
-                          {nullptr, 0, nullptr, 0}};
+  std::string given;
   Options options;
-  for (int choice = 0; (choice = next_option(argc, argv, "hv", known)) != -1;) {
+  for (int choice = 0; (choice = next_option(argc, argv, "hv", kOptions)) != -1;) {
+    given += static_cast<char>(choice);
     switch (choice) {
       case 'o': options.output = optarg; break;
       case 'f': options.from = optarg; break;
@@ -146,6 +174,7 @@ std::optional<Options> parse(int argc, char** argv) {
     }
   }
   refuse_more(argc, argv, optind);
+  require_effect(given);
   return options;
 }
 
@@ -378,7 +407,7 @@ void print_parameters(CostParameters parameters) {
 void require_cores(const Options& options) {
   if (!options.from.empty() || usable_cores() >= 2) return;
   throw_error(
-      ErrorCode::kInvalidUsage,
+      ErrorCode::kSystem,
       "tune needs two cores, and this process may use one only: nothing would show how fast "
       "messages go between cores; what was in use stays");
 }

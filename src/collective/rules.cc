@@ -213,8 +213,8 @@ AlgorithmRules::AlgorithmRules() { allowed_.fill(chosen_by_cost()); }
 
 AlgorithmRules::AlgorithmRules(std::string_view forced, std::string_view nccl_algo,
                                std::string_view nccl_proto)
-    : forced_(forced), allowed_(parse(algorithm_words(), nccl_algo)) {
-  const auto has_name = [forced](const Algorithm& algorithm) { return algorithm.name == forced; };
+    : forced_(lower(forced)), allowed_(parse(algorithm_words(), nccl_algo)) {
+  const auto has_name = [this](const Algorithm& algorithm) { return algorithm.name == forced_; };
   if (!forced.empty() && std::ranges::none_of(algorithms(), has_name)) refuse(forced);
   parse(protocol_words(), nccl_proto);
   if (!nccl_algo.empty()) explanation_ = " NCCL_ALGO was set to " + std::string(nccl_algo) + ".";

@@ -162,6 +162,12 @@ void Communicator::meet(const UniqueId& id, const TransportFactory& transports) 
   device_.note_ranks(links->local_ranks(), facts.cores);
   log_info(Subsystem::kInit, device_.ordinal(),
            format("[Rank %d] %d ranks in boxes of %d", rank_, nranks_, facts.machine.box));
+  if (rank_ == 0 && nranks_ > 1 && config_.box > 0 && config_.box != facts.machine.box) {
+    log_notice(device_.ordinal(),
+               format("CATENARY_BOX=%lld has no effect: it does not divide %d ranks, or is not the "
+                      "same on all of them",
+                      static_cast<long long>(config_.box), nranks_));
+  }
 
   plans_ = std::make_unique<PlanCache>(
       rank_, nranks_, *links, facts, longest,

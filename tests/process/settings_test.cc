@@ -41,6 +41,7 @@ struct Sum {
   bool last_is_apart = false;  // as if on another host
   const char* level = "TRACE";
   std::string algorithm = "";  // that is forced
+  const char* box = "0";
 };
 
 // What ranks log that add up their floats.
@@ -53,6 +54,7 @@ std::string log_of(const Sum& sum) {
     ::setenv("CATENARY_TUNING_FILE", (folder / "tuning").c_str(), 1);
     ::setenv("NCCL_DEBUG", sum.level, 1);
     ::setenv("CATENARY_ALGO", sum.algorithm.c_str(), 1);
+    ::setenv("CATENARY_BOX", sum.box, 1);
     ::setenv("NCCL_DEBUG_SUBSYS", "TUNING", 1);
     ::setenv("NCCL_DEBUG_FILE", (folder / "log.%p").c_str(), 1);
     ncclComm_t comm = nullptr;
@@ -99,6 +101,17 @@ TEST(Settings, without_trace_one_rank_tells_the_choice) {
     ASSERT_NE(first, std::string::npos) << log;
     EXPECT_EQ(log.find(line, first + 1), std::string::npos) << log;
   }
+}
+
+TEST(Settings, boxes_that_do_not_divide_the_ranks_are_told) {
+  constexpr const char* kTold = "CATENARY_BOX=3 has no effect: it does not divide 4 ranks";
+  EXPECT_TRUE(contains(log_of({.ranks = 4, .level = "WARN", .box = "3"}), kTold));
+  EXPECT_FALSE(contains(log_of({.ranks = 3, .level = "WARN", .box = "3"}), "CATENARY_BOX"));
+}
+
+TEST(Settings, algorithms_may_be_written_in_capitals) {
+  const std::string log = log_of({.level = "INFO", .algorithm = "Tree"});
+  EXPECT_TRUE(contains(log, "AllReduce: 8 Bytes -> Algo tree ")) << log;
 }
 
 // Those that share memory do as those that do not: slices are cut alike.

@@ -96,6 +96,7 @@ class TuneTest(unittest.TestCase):
                    before=lambda: os.sched_setaffinity(0, one))
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertIn("tune needs two cores", done.stderr)
+        self.assertNotIn("--help", done.stderr)
         self.assertFalse(os.path.exists(self.path))
 
     def test_what_it_measures_is_used(self):
@@ -148,6 +149,16 @@ class TuneTest(unittest.TestCase):
         done = run(CATENARY, "tune", "--seconds", "0")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn('--seconds wants a whole number from 1 to 3600, not "0"', done.stderr)
+
+    def test_an_option_that_would_be_without_effect_is_a_mistake(self):
+        for words, *flags in [("--ranks is for --report", "--ranks", "2"),
+                              ("--memory is for --report", "--quick", "--memory", "mapped"),
+                              ("--output is not for --report", "--report", "--output", self.path),
+                              ("--print goes with no other option", "--print", "--report")]:
+            done = run(CATENARY, "tune", *flags, XDG_CACHE_HOME=self.cache)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(words, done.stderr)
+            self.assertFalse(os.path.exists(self.cache))
 
     def test_a_collective_that_is_not_reported_is_told_with_those_that_are(self):
         done = run(CATENARY, "tune", "--report", "--collectives", "Broadcast,Barrier")
