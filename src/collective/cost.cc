@@ -83,6 +83,14 @@ double buffer_bytes(Collective collective, double bytes, int nranks) {
   }
 }
 
+// Of one rank, which only copies. Of more, what fits a choice best leaves hardly anything to own
+// copies, so these are priced as the two halves of a message.
+double alone_ns(double bytes, const CostParameters& parameters) {
+  const double byte_ns = parameters.wires[static_cast<std::size_t>(Wire::kThreads)].byte_ns;
+  const double missed = missing(2 * bytes, parameters.shared_cache_bytes);
+  return parameters.operation_ns + 2 * bytes * (byte_ns + missed * parameters.memory_byte_ns);
+}
+
 }  // namespace
 
 std::size_t chunk_bytes(const Algorithm& algorithm, std::size_t bytes, const Place& at) {
@@ -110,6 +118,7 @@ double time_ns(const Algorithm& algorithm, std::size_t bytes, int nranks, const 
 
 double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes, int nranks,
                const Cut& cut, const MachineFacts& machine, const CostParameters& parameters) {
+  if (nranks == 1) return alone_ns(static_cast<double>(bytes), parameters);
   const Place at = place_of(algorithm, bytes, nranks, machine.box, cut);
   const std::size_t chunk = chunk_bytes(algorithm, bytes, at);
   const std::size_t pass = cut.slices_per_pass();
