@@ -9,9 +9,13 @@
 
 namespace catenary {
 
+// If nothing is said.
 inline constexpr Collective kReportedCollectives[] = {
     Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
     Collective::kBroadcast, Collective::kReduce,    Collective::kAllToAll};
+// If they are named.
+inline constexpr Collective kOtherReportedCollectives[] = {Collective::kGather,
+                                                           Collective::kScatter};
 
 struct ReportOptions {
   std::vector<int> ranks = {2, 4, 8};

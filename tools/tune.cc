@@ -49,7 +49,8 @@ constexpr char kHelp[] =
     "  --memory KIND     of the report: buffers are the ranks' own (private) or of ncclMemAlloc,\n"
     "                    where peers can read them (mapped)\n"
     "  --collectives LIST\n"
-    "                    of the report: these only, such as AllReduce,Broadcast\n"
+    "                    of the report: these, such as AllReduce,Gather (all that have algorithms\n"
+    "                    to choose from, but for Gather and Scatter, which have two)\n"
     "  --rounds N        of the report: times that each point is measured at least (12); where "
     "the\n"
     "                    choice is neither clearly good nor clearly bad, up to 60\n";
@@ -76,14 +77,17 @@ std::vector<int> numbers_of(const std::string& list) {
 }
 
 std::vector<Collective> collectives_of(const std::string& list) {
+  std::vector<Collective> all(std::begin(kReportedCollectives), std::end(kReportedCollectives));
+  all.insert(all.end(), std::begin(kOtherReportedCollectives),
+             std::end(kOtherReportedCollectives));
   std::string known;
-  for (const Collective collective : kReportedCollectives) {
+  for (const Collective collective : all) {
     known.append(known.empty() ? "" : ", ").append(name_of(collective));
   }
   std::vector<Collective> collectives;
   for (const std::string& word : words_of(list)) {
     const Collective collective = collective_of(word);
-    if (std::ranges::find(kReportedCollectives, collective) == std::end(kReportedCollectives)) {
+    if (std::ranges::find(all, collective) == all.end()) {
       throw_error(ErrorCode::kInvalidUsage,
                   "--collectives: \"%s\" is none of those that are reported: %s", word.c_str(),
                   known.c_str());

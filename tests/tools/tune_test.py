@@ -167,10 +167,10 @@ class TuneTest(unittest.TestCase):
 
     def test_a_report_is_of_what_it_is_asked_for(self):
         done = run(CATENARY, "tune", "--report", "--ranks", "2", "--rounds", "4",
-                   "--collectives", "reduce")
+                   "--collectives", "reduce,gather,scatter")
         self.assertEqual(done.returncode, 0, done.stderr)
         points = [line.split() for line in done.stdout.splitlines() if line[0] != "#"]
-        self.assertEqual({point[0] for point in points}, {"Reduce"})
+        self.assertEqual({point[0] for point in points}, {"Reduce", "Gather", "Scatter"})
         self.assertEqual({point[1] for point in points}, {"2"})
 
     def test_garbage_is_refused(self):
