@@ -64,7 +64,7 @@ struct Options {
   bool quick = false;
   bool report = false;
   bool anyway = false;
-  std::optional<double> seconds;
+  std::optional<int> seconds;
   ReportOptions report_options;
 };
 
@@ -364,7 +364,7 @@ CostParameters measure_machine(const Options& options, Quality& quality) {
       bursts += crews * static_cast<double>(point.variants.size());
     }
   }
-  const double usual = options.quick ? 1 : 20;
+  const int usual = options.quick ? 1 : 20;
   const double seconds = options.seconds.value_or(usual);
   // Long operations take as long as they take, so less time means fewer rounds.
   const int rounds = std::clamp(static_cast<int>(kRounds * seconds / usual), 4, kRounds);

@@ -9,9 +9,11 @@
 #include <cstring>
 #include <ctime>
 #include <mutex>
+#include <string_view>
 
 #include "src/base/config.h"
 #include "src/base/error.h"
+#include "src/base/text.h"
 #include "src/base/thread_text.h"
 
 namespace catenary {
@@ -62,22 +64,15 @@ LogLevel parse_level(const std::string& text) {
   return LogLevel::kNone;
 }
 
-std::string trimmed(const std::string& text) {
-  constexpr const char* kBlanks = " \t";
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(kBlanks) + 1 - first);
-}
-
-unsigned parse_subsystems(std::string text) {
+unsigned parse_subsystems(std::string_view text) {
   text = trimmed(text);
   if (text.empty()) return kDefaultSubsystems;
   const bool exclude = text[0] == '^';
-  if (exclude) text.erase(0, 1);
+  if (exclude) text.remove_prefix(1);
   unsigned mask = 0;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t comma = std::min(text.find(',', at), text.size());
-    const std::string word = trimmed(text.substr(at, comma - at));
+    const std::string word(trimmed(text.substr(at, comma - at)));
     bool known = word.empty();
     for (const SubsystemName& entry : kSubsystems) {
       if (strcasecmp(word.c_str(), entry.name) != 0) continue;

@@ -82,7 +82,7 @@ class Shuttles {
   void keep(std::uint32_t shuttle) { at_hand_[count_++] = shuttle; }
 
  private:
-  // The first pages are brought in with those of slots' homes, where groups are small.
+  // The first pages come when they are touched, if not with the ring: short messages need no more.
   static constexpr std::size_t kTouchedBytes = 8192;
   static constexpr std::size_t kTouchedPiece = std::size_t{1} << 16;
 

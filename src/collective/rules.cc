@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/base/text.h"
 
 namespace catenary {
 namespace {
@@ -52,11 +53,8 @@ std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find(separator, at), text.size());
-    const std::string part(text.substr(at, end - at));
-    const auto is_blank = [](unsigned char letter) { return std::isspace(letter) != 0; };
-    const auto first = std::find_if_not(part.begin(), part.end(), is_blank);
-    const auto last = std::find_if_not(part.rbegin(), part.rend(), is_blank).base();
-    if (first < last) parts.emplace_back(first, last);
+    const std::string_view part = trimmed(text.substr(at, end - at));
+    if (!part.empty()) parts.emplace_back(part);
     at = end + 1;
   }
   return parts;

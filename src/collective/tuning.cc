@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/base/text.h"
 
 namespace catenary {
 namespace {
@@ -59,13 +60,6 @@ std::string_view take_line(std::string_view& text) {
   const std::string_view line = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
   return line;
-}
-
-std::string_view trim(std::string_view line) {
-  constexpr std::string_view kBlanks = " \t\r";
-  const std::size_t first = line.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return line.substr(first, line.find_last_not_of(kBlanks) - first + 1);
 }
 
 [[noreturn]] void refuse(const std::string& why) {
@@ -123,11 +117,11 @@ CostParameters read_tuning(std::string_view text, std::string_view machine) {
   std::set<std::string_view> seen;
   while (!text.empty()) {
     const std::string_view whole = take_line(text);
-    const std::string_view line = trim(whole.substr(0, whole.find('#')));
+    const std::string_view line = trimmed(whole.substr(0, whole.find('#')));
     if (line.empty()) continue;
     const std::size_t blank = std::min(line.find(' '), line.size());
     const std::string_view name = line.substr(0, blank);
-    const std::string_view value = trim(line.substr(blank));
+    const std::string_view value = trimmed(line.substr(blank));
     if (!seen.insert(name).second) refuse(quoted(name) + " is there twice");
     if (name == "version") {
       if (value != kVersion)

@@ -160,85 +160,73 @@ TEST_F(Stages, who_has_taken_more_than_there_was_is_faulty) {
   }
 }
 
-// Memory that was never used is slow, so little of it is, as long as little has passed.
-TEST(Stage, the_way_round_grows_with_what_has_passed) {
-  constexpr std::size_t kFirst = StageRing::kFirstBytes;
-  const Mapping memory = Mapping::anonymous(8 * kFirst);
-  StageRing stage(memory.data(), 8 * kFirst);
-  Reader reader(stage, 1);
-  std::size_t passed = 0;
-  std::size_t reached = 0;
-  const auto pass_until = [&](std::size_t end) {
-    for (; passed < end; passed += kPart + kGap) {
-      std::byte* const at = stage.try_place(kPart);
-      ASSERT_NE(at, nullptr);
-      reached = std::max(reached, static_cast<std::size_t>(at - memory.data()) + kPart);
-      reader.lend({at, kPart});
-      reader.take();
+// Of which only a part is used at first.
+class LongStage : public testing::Test {
+ protected:
+  static constexpr std::size_t kFirst = StageRing::kFirstBytes;
+
+  // Lends it; -1 where there is no room.
+  std::ptrdiff_t place(std::size_t bytes) {
+    std::byte* const at = stage_.try_place(bytes);
+    if (at == nullptr) return -1;
+    reader_.lend({at, bytes});
+    return at - memory_.data();
+  }
+  // How far pieces of kPart reach, of which each is taken at once.
+  std::size_t reach_of(std::size_t bytes) {
+    std::ptrdiff_t reached = 0;
+    for (std::size_t passed = 0; passed < bytes; passed += kPart + kGap) {
+      const std::ptrdiff_t at = place(kPart);
+      EXPECT_NE(at, -1);
+      if (at == -1) break;
+      reached = std::max(reached, at + static_cast<std::ptrdiff_t>(kPart));
+      reader_.take();
     }
-  };
-  pass_until(StageRing::kRoundsToGrow * kFirst);
-  EXPECT_GT(reached, kFirst / 2);
-  EXPECT_LE(reached, kFirst);
-  pass_until(2 * StageRing::kRoundsToGrow * kFirst);
-  EXPECT_GT(reached, kFirst);
-  EXPECT_LE(reached, 2 * kFirst);
-  pass_until(100 * kFirst);
+    return static_cast<std::size_t>(reached);
+  }
+
+  Mapping memory_ = Mapping::anonymous(8 * kFirst);
+  StageRing stage_{memory_.data(), 8 * kFirst};
+  Reader reader_{stage_, 1};
+};
+
+// Memory that was never used is slow, so little of it is, as long as little has passed.
+TEST_F(LongStage, the_way_round_grows_with_what_has_passed) {
+  const std::size_t first = reach_of(StageRing::kRoundsToGrow * kFirst);
+  EXPECT_GT(first, kFirst / 2);
+  EXPECT_LE(first, kFirst);
+  const std::size_t second = reach_of(StageRing::kRoundsToGrow * kFirst);
+  EXPECT_GT(second, kFirst);
+  EXPECT_LE(second, 2 * kFirst);
+  const std::size_t last = reach_of(100 * kFirst);
+  EXPECT_GT(last, 7 * kFirst);
+  EXPECT_LE(last, 8 * kFirst);
+}
+
+// But where ranks share cores, only of those who run ahead of their readers.
+TEST_F(LongStage, in_a_crowd_what_all_have_taken_is_overwritten) {
+  stage_.note_crowding(true);
+  EXPECT_LE(reach_of(100 * kFirst), kFirst);
+  place(kPart);  // from now on one is always held
+  const std::size_t reached = reach_of(100 * kFirst);
   EXPECT_GT(reached, 7 * kFirst);
   EXPECT_LE(reached, 8 * kFirst);
 }
 
-// But where ranks share cores, only of those who run ahead of their readers.
-TEST(Stage, in_a_crowd_what_all_have_taken_is_overwritten) {
-  constexpr std::size_t kFirst = StageRing::kFirstBytes;
-  const Mapping memory = Mapping::anonymous(8 * kFirst);
-  StageRing stage(memory.data(), 8 * kFirst);
-  stage.note_crowding(true);
-  Reader reader(stage, 1);
-  const auto farthest = [&](bool runs_ahead) {
-    if (runs_ahead) reader.lend({stage.try_place(kPart), kPart});
-    std::size_t end = 0;
-    for (std::size_t passed = 0; passed < 100 * kFirst; passed += kPart) {
-      std::byte* const at = stage.try_place(kPart);
-      if (at == nullptr) {
-        ADD_FAILURE() << "no room";
-        return end;
-      }
-      end = std::max(end, static_cast<std::size_t>(at - memory.data()) + kPart);
-      reader.lend({at, kPart});
-      reader.take();
-    }
-    return end;
-  };
-  EXPECT_LE(farthest(false), kFirst);
-  const std::size_t end = farthest(true);
-  EXPECT_GT(end, 7 * kFirst);
-  EXPECT_LE(end, 8 * kFirst);
-}
-
 // Who begins another round has half of it before him; who comes to the end of that all the same
 // finds the next round longer.
-TEST(Stage, who_runs_ahead_is_given_a_longer_way) {
-  constexpr std::size_t kFirst = StageRing::kFirstBytes;
-  constexpr std::size_t kRoom = kFirst / 4;
-  const Mapping memory = Mapping::anonymous(4 * kFirst);
-  StageRing stage(memory.data(), 4 * kFirst);
-  Reader reader(stage, 1);
-  const auto place = [&] {
-    std::byte* const at = stage.try_place(kRoom - kGap);
-    if (at == nullptr) return -1;
-    reader.lend({at, kRoom - kGap});
-    return static_cast<int>((at - memory.data()) / static_cast<std::ptrdiff_t>(kRoom));
-  };
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(place(), i);
-  reader.take();
-  EXPECT_EQ(place(), 4) << "with a quarter of the way free";
-  reader.take(3);
-  EXPECT_EQ(place(), 0) << "with most of it free";
-  for (int i = 1; i < 3; ++i) EXPECT_EQ(place(), i);
-  EXPECT_EQ(place(), -1) << "the fourth would touch the fifth, which is held";
-  reader.take(4);
-  for (int i = 3; i < 10; ++i) EXPECT_EQ(place(), i) << "twice as long";
+TEST_F(LongStage, who_runs_ahead_is_given_a_longer_way) {
+  constexpr std::ptrdiff_t kRoom = kFirst / 4;
+  const auto lay = [&] { return place(kRoom - kGap); };
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(lay(), i * kRoom);
+  reader_.take();
+  EXPECT_EQ(lay(), 4 * kRoom) << "with a quarter of the way free";
+  reader_.take(3);
+  EXPECT_EQ(lay(), 0) << "with most of it free";
+  for (int i = 1; i < 3; ++i) EXPECT_EQ(lay(), i * kRoom);
+  EXPECT_EQ(lay(), -1) << "the fourth would touch the fifth, which is held";
+  reader_.take(4);
+  for (int i = 3; i < 10; ++i) EXPECT_EQ(lay(), i * kRoom) << "twice as long";
 }
 
 // By a model that only knows who holds what.
@@ -274,23 +262,14 @@ TEST(Stage, what_is_held_is_never_overwritten) {
 }
 
 // The next short ones stay near.
-TEST(Stage, a_long_piece_leaves_the_way_as_it_was) {
-  constexpr std::size_t kFirst = StageRing::kFirstBytes;
-  const Mapping memory = Mapping::anonymous(8 * kFirst);
-  StageRing stage(memory.data(), 8 * kFirst);
-  stage.note_crowding(true);
-  Reader reader(stage, 1);
-  const auto pass = [&](std::size_t bytes) {
-    std::byte* const at = stage.try_place(bytes);
-    reader.lend({at, bytes});
-    reader.take();
-    return at;
-  };
-  EXPECT_EQ(pass(3 * kFirst), memory.data());
-  for (int i = 0; i < 100; ++i) EXPECT_LT(pass(kPart), memory.data() + kFirst);
+TEST_F(LongStage, a_long_piece_leaves_the_way_as_it_was) {
+  stage_.note_crowding(true);
+  EXPECT_EQ(place(3 * kFirst), 0);
+  reader_.take();
+  EXPECT_LE(reach_of(100 * kPart), kFirst);
 }
 
-TEST(Stage, nobody_waits_while_there_is_memory) {
+TEST(Stage, a_way_that_is_full_becomes_longer) {
   constexpr std::size_t kFirst = StageRing::kFirstBytes;
   constexpr std::size_t kThird = kFirst / 3;
   const Mapping memory = Mapping::anonymous(3 * kFirst);
