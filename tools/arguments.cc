@@ -29,8 +29,7 @@ std::size_t size_of(const char* option, std::string_view text) {
 // What getopt_long has just stumbled over: `word` is the last one that it was done with.
 std::string complaint(std::string_view word, const option* known) {
   const bool is_long = word.starts_with("--");
-  const std::string_view name =
-      is_long ? word.substr(2, word.find('=') - 2) : std::string_view();
+  const std::string_view name = is_long ? word.substr(2, word.find('=') - 2) : std::string_view();
   int similar = 0;
   for (const option* one = known; one->name != nullptr; ++one) {
     const bool is_similar = is_long && std::string_view(one->name).starts_with(name);

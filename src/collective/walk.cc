@@ -35,9 +35,8 @@ constexpr std::size_t kPaths = kWeights.size();
 double weigh(const Work& work, const Weights& weights) {
   return weights.hop * (work.hops[0] + kFar.hop * work.hops[1]) +
          weights.message * (work.steps + work.messages[0] + kFar.message * work.messages[1]) +
-         weights.chunk *
-             (work.wired[0] + kFar.chunk * work.wired[1] + kOwn * work.local + work.reduced -
-              weights.spared * (work.fanned_out + work.exchanged));
+         weights.chunk * (work.wired[0] + kFar.chunk * work.wired[1] + kOwn * work.local +
+                          work.reduced - weights.spared * (work.fanned_out + work.exchanged));
 }
 
 Work hop(Reach reach) {

@@ -88,8 +88,7 @@ struct Cache {
 };
 
 std::vector<Cache> read_caches(int core) {
-  const std::string folder =
-      "/sys/devices/system/cpu/cpu" + std::to_string(core) + "/cache/index";
+  const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(core) + "/cache/index";
   std::vector<Cache> caches;
   for (int index = 0; index < 16; ++index) {
     std::ifstream size_file(folder + std::to_string(index) + "/size");

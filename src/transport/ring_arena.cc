@@ -95,9 +95,7 @@ class RingSendLink final : public SendLink {
                 takes_result ? offset_of(terms.result) : Loan::kNowhere};
   }
   Stage* stage() override { return stage_.get(); }
-  Loan lend_staged(ByteView memory) override {
-    return stage_->lend(memory, peer_, ring_);
-  }
+  Loan lend_staged(ByteView memory) override { return stage_->lend(memory, peer_, ring_); }
   void withdraw() noexcept override {
     if (lent_) ring_.withdraw();
   }
@@ -349,10 +347,10 @@ std::unique_ptr<SendLink> ArenaSeat::connect(const LinkSpec& spec, const SharedH
   const int peer = member_of(spec.peer);
   take(sends_made_, peer, spec);
   arena_->warm(self_, peer, spec.channel);
-  return std::make_unique<RingSendLink>(
-      arena_, self_, peer, spec.peer, spec.channel, bytes_of_a_belt(),
-      shuttles_with(peer, spec.channel), stages_[static_cast<std::size_t>(spec.channel)], heap,
-      least_fetched_);
+  return std::make_unique<RingSendLink>(arena_, self_, peer, spec.peer, spec.channel,
+                                        bytes_of_a_belt(), shuttles_with(peer, spec.channel),
+                                        stages_[static_cast<std::size_t>(spec.channel)], heap,
+                                        least_fetched_);
 }
 
 std::unique_ptr<RecvLink> ArenaSeat::listen(const LinkSpec& spec, PeerHeap peer_heap,

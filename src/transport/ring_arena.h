@@ -96,7 +96,7 @@ class ArenaSeat {
   std::vector<bool> recvs_made_;
   std::vector<std::shared_ptr<Shuttles>> shuttles_;  // by channel and member
   std::array<std::shared_ptr<StageRing>, kChannelCount> stages_;
-  std::size_t bytes_of_belts_;                       // of all that we send on together
+  std::size_t bytes_of_belts_;  // of all that we send on together
   std::size_t least_fetched_;
   bool is_crowded_ = false;
 };
