@@ -22,7 +22,8 @@ void Checker::go() {
     const int rank = ready_.back();
     ready_.pop_back();
     State& state = states_[static_cast<std::size_t>(rank)];
-    while (advance(rank, state)) {
+    while ((state.task.slices > 0 || next_task(rank, state)) &&
+           (state.task.is_fold ? do_fold_slice(rank, state) : do_slice(rank, state))) {
     }
   }
 }
@@ -68,45 +69,51 @@ void Checker::cut_parts() {
   }
   parts_.clear();
   outputs_ = 0;
+  notes_openings_ = which_.opens_links_only;
   for (std::size_t pass = 0; pass < passes_; ++pass) {
     for (int chunk = 0; chunk < chunk_count_; ++chunk) {
       parts_.push_back(slicing.part(chunk, pass));
       if (chunk == 0 || !scatters(which_.collective)) outputs_ += parts_.back().count;
+      notes_openings_ = notes_openings_ || parts_.back().count == 0;
     }
   }
 }
 
 void Checker::begin_pass(int rank, State& state) {
-  state.steps.emplace(source_->steps(place_of(which_, rank)));
-  state.step = 0;
+  state.source.emplace(source_->steps(place_of(which_, rank)));
+  state.steps = 0;
+  state.parts = parts_.data() + state.pass * static_cast<std::size_t>(chunk_count_);
   state.own_message = {};
   memory_.forget_scratch(rank);
 }
 
 // ---- Pulling steps
 
-// Does what can be done next, or nothing.
-bool Checker::advance(int rank, State& state) {
-  if (state.slices > 0) {
-    return state.task.is_fold ? do_fold_slice(rank, state) : do_slice(rank, state);
-  }
-  if (state.is_done) return false;
-  if (!state.steps) begin_pass(rank, state);
-  const Step* step = state.steps->next();
-  return step == nullptr ? end_pass(rank, state) : take_step(rank, state, *step);
+// Pulls steps up to one that moves something.
+bool Checker::next_task(int rank, State& state) {
+  Task& task = state.task;
+  do {
+    if (state.is_done) return false;
+    if (!state.source) begin_pass(rank, state);
+    task.step = state.source->next();
+    if (!(task.step == nullptr ? end_pass(rank, state) : take_step(rank, state))) return false;
+  } while (task.slices == 0);
+  return true;
 }
 
 bool Checker::end_pass(int rank, State& state) {
   if (const char* wrong = shape_.wrong_end()) return fail(rank, state, wrong);
-  state.steps.reset();
+  state.source.reset();
   state.is_done = ++state.pass == passes_;
   return true;
 }
 
 // Makes a task of a step.
-bool Checker::take_step(int rank, State& state, const Step& step) {
-  state.slice = 0;
-  if (++state.step > most_steps_) {
+bool Checker::take_step(int rank, State& state) {
+  Task& task = state.task;
+  const Step& step = *task.step;
+  task.slice = 0;
+  if (++state.steps > most_steps_) {
     return fail(rank, state, "there is no end of steps, or more than can be checked");
   }
   if (state.pass == 0) {
@@ -114,104 +121,99 @@ bool Checker::take_step(int rank, State& state, const Step& step) {
   }
   note_scratch(step.src);
   note_scratch(step.dst);
-  if (step.dst.buffer == Buffer::kCarry) return take_fold(rank, state, step);
-  // Field by field, which is faster than a copy: whole chunks could not be read before the single
-  // fields that were just written have reached the cache.
-  Task& task = state.task;
-  task.src.buffer = step.src.buffer;
-  task.src.index = step.src.index;
-  task.dst.buffer = step.dst.buffer;
-  task.dst.index = step.dst.index;
-  task.recv_from = step.recv_from;
-  task.send_to = step.send_to;
-  task.received_first = step.received_first;
-  if (!label_task(rank, state, step.dst ? step.dst : step.src)) return false;
-  task.in = nullptr;
-  task.out = nullptr;
+  if (step.dst.buffer == Buffer::kCarry) return take_fold(rank, state);
+  const Chunk& extent = step.dst ? step.dst : step.src;
+  int label = 0;
+  if (!label_of_task(rank, state, step.src, extent, label)) return false;
   task.is_fold = false;
+  task.in = nullptr;
   bool opens_in = false;
-  bool opens_out = false;
   if (step.recv_from != kNobody) {
     task.in = &links_.at(step.recv_from, rank);
-    opens_in = !task.in->opened_by_receiver;
-    task.in->opened_by_receiver = true;
+    if (notes_openings_) {
+      opens_in = !task.in->opened_by_receiver;
+      task.in->opened_by_receiver = true;
+    }
   }
-  if (step.send_to != kNobody) {
-    task.out = &links_.at(rank, step.send_to);
-    opens_out = !task.out->opened_by_sender;
-    task.out->opened_by_sender = true;
-    if (!may_send(rank, state, opens_out)) return false;
-    const bool is_plain = task.in == nullptr && !step.dst && step.src.buffer == Buffer::kInput;
-    if (step.send_to == rank && is_plain) state.own_message = step.src;
-  }
-  size_task(state, opens_in, opens_out);
+  bool opens_out = false;
+  if (!open(rank, state, opens_out)) return false;
+  const bool is_plain = task.in == nullptr && !step.dst && step.src.buffer == Buffer::kInput;
+  if (step.send_to == rank && is_plain) state.own_message = step.src;
+  size_task(state, extent, label, opens_in, opens_out);
   return true;
 }
 
 // Pulls the steps of a fold, all at once, as they are one task.
-bool Checker::take_fold(int rank, State& state, const Step& first) {
+bool Checker::take_fold(int rank, State& state) {
   Task& task = state.task;
-  task = {};
-  task.src = first.src;
-  if (!label_task(rank, state, first.dst)) return false;
+  const Chunk extent = task.step->dst;
+  state.fold_begin = task.step->src;
+  int label = 0;
+  if (!label_of_task(rank, state, state.fold_begin, extent, label)) return false;
   task.is_fold = true;
+  task.in = nullptr;
   state.fold.clear();
   state.fold_ready = 0;
-  const bool is_empty = part_of(state, task.part).count == 0;
-  for (const Step* step = &first;;) {
-    Link& in = links_.at(step->recv_from, rank);
-    if (!is_empty || !in.opened_by_receiver) state.fold.push_back(step->recv_from);
+  const bool is_empty = part_of(state, extent).count == 0;
+  for (;;) {
+    Link& in = links_.at(task.step->recv_from, rank);
+    if (!is_empty || !in.opened_by_receiver) state.fold.push_back(task.step->recv_from);
     in.opened_by_receiver = true;
-    task.dst = step->dst;
-    task.send_to = step->send_to;
-    if (step->dst.buffer != Buffer::kCarry) break;
-    step = state.steps->next();
-    if (step == nullptr) return fail(rank, state, "a fold without end");
-    ++state.step;
+    if (task.step->dst.buffer != Buffer::kCarry) break;
+    task.step = state.source->next();
+    if (task.step == nullptr) return fail(rank, state, "a fold without end");
+    ++state.steps;
     if (state.pass > 0) continue;
-    if (const char* wrong = shape_.wrong(*step, rank)) return fail(rank, state, wrong);
+    if (const char* wrong = shape_.wrong(*task.step, rank)) return fail(rank, state, wrong);
   }
-  if (which_.keeps_parts && task.dst && label_of(which_, rank, task.dst) != task.label) {
+  const Chunk& result = task.step->dst;
+  if (which_.keeps_parts && result && label_of(which_, rank, result) != label) {
     return fail(rank, state, "a fold and its result may differ in length");
   }
   bool opens_out = false;
-  if (task.send_to != kNobody) {
-    task.out = &links_.at(rank, task.send_to);
-    opens_out = !task.out->opened_by_sender;
-    task.out->opened_by_sender = true;
-    if (!may_send(rank, state, opens_out)) return false;
-  }
-  size_task(state, is_empty && !state.fold.empty(), opens_out);
+  if (!open(rank, state, opens_out)) return false;
+  size_task(state, extent, label, is_empty && !state.fold.empty(), opens_out);
   return true;
 }
 
-bool Checker::may_send(int rank, const State& state, bool opens) {
+// The link to whom a step sends, if it does.
+bool Checker::open(int rank, State& state, bool& opens) {
+  Task& task = state.task;
+  task.out = nullptr;
+  if (task.step->send_to == kNobody) return true;
+  task.out = &links_.at(rank, task.step->send_to);
+  if (!notes_openings_) return true;
+  opens = !task.out->opened_by_sender;
+  task.out->opened_by_sender = true;
   if (opens || !which_.opens_links_only || state.pass > 0) return true;
   return fail(rank, state, "sends a message that is not the first on its link");
 }
 
-// The part is a rank's own affair where all parts are equally long.
-bool Checker::label_task(int rank, State& state, const Chunk& extent) {
-  Task& task = state.task;
-  task.part = shape_.part_of(extent);
-  task.label = per_rank_ ? 0 : task.part;
-  if (!which_.keeps_parts) return true;
-  task.label = label_of(which_, rank, extent);
-  const bool same = !task.src || label_of(which_, rank, task.src) == task.label;
-  return (same && task.label != kNobody) || fail(rank, state, "src and dst may differ in length");
+// What both ends of a task's messages must agree on. The part is a rank's own affair where all
+// parts are equally long.
+bool Checker::label_of_task(int rank, const State& state, const Chunk& src, const Chunk& extent,
+                            int& label) {
+  if (!which_.keeps_parts) {
+    label = per_rank_ ? 0 : shape_.part_of(extent);
+    return true;
+  }
+  label = label_of(which_, rank, extent);
+  const bool same = !src || label_of(which_, rank, src) == label;
+  return (same && label != kNobody) || fail(rank, state, "src and dst may differ in length");
 }
 
 // How many slices a task has. The first message on a link is sent even if it carries no data.
-void Checker::size_task(State& state, bool opens_in, bool opens_out) {
+void Checker::size_task(State& state, const Chunk& extent, int label, bool opens_in,
+                        bool opens_out) {
   Task& task = state.task;
-  const Range& part = part_of(state, task.part);
+  const Range& part = part_of(state, extent);
   task.is_empty = part.count == 0;
-  state.frame = frame_of(task.label, state.pass, task.is_empty ? kNoSlice : 0);
-  state.slices = static_cast<std::uint32_t>(part.count);
+  task.frame = frame_of(label, state.pass, task.is_empty ? kNoSlice : 0);
+  task.slices = static_cast<std::uint32_t>(part.count);
   if (!task.is_empty) return;
   if (!opens_in) task.in = nullptr;
   if (!opens_out) task.out = nullptr;
-  state.slices = opens_in || opens_out ? 1 : 0;
+  task.slices = opens_in || opens_out ? 1 : 0;
 }
 
 // ---- Moving slices
@@ -223,34 +225,33 @@ bool Checker::has_room(const Task& task) {
 }
 
 bool Checker::do_slice(int rank, State& state) {
-  const Task& task = state.task;
+  Task& task = state.task;
+  const Step& step = *task.step;
   if (task.in != nullptr && task.in->messages == 0) {
     task.in->receiver_waits = true;
     return false;
   }
   if (!has_room(task)) return false;
   Fingerprint value = kUndefined;
-  const bool reads = task.src && !task.is_empty;
-  if (reads && !read(rank, state, task.src, value)) return false;
+  const bool reads = step.src && !task.is_empty;
+  if (reads && !read(rank, state, step.src, value)) return false;
   const bool was_reduced = reads && task.in != nullptr;
   if (task.in != nullptr) {
     Fingerprint received;
-    if (!receive(rank, state, task.recv_from, *task.in, received)) return false;
+    if (!receive(rank, state, step.recv_from, *task.in, received)) return false;
     value = !was_reduced          ? received
-            : task.received_first ? reduced(received, value)
+            : step.received_first ? reduced(received, value)
                                   : reduced(value, received);
   }
-  if (task.dst && !task.is_empty && !keep(rank, state, was_reduced, value)) return false;
-  if (task.out != nullptr) send(state, value);
-  ++state.slice;
-  ++state.frame;
-  --state.slices;
+  if (step.dst && !task.is_empty && !keep(rank, state, was_reduced, value)) return false;
+  if (task.out != nullptr) send(task, value);
+  end_slice(task);
   ++verdict_.moves;
   return true;
 }
 
 bool Checker::do_fold_slice(int rank, State& state) {
-  const Task& task = state.task;
+  Task& task = state.task;
   for (; state.fold_ready < state.fold.size(); ++state.fold_ready) {
     Link& link = links_.at(state.fold[state.fold_ready], rank);
     if (link.messages > 0) continue;
@@ -260,8 +261,8 @@ bool Checker::do_fold_slice(int rank, State& state) {
   if (!has_room(task)) return false;
   Fingerprint value = kEmptyFold;
   Fingerprint operand;
-  if (task.src && !task.is_empty) {
-    if (!read(rank, state, task.src, operand)) return false;
+  if (state.fold_begin && !task.is_empty) {
+    if (!read(rank, state, state.fold_begin, operand)) return false;
     value = folded(value, operand);
   }
   for (const int from : state.fold) {
@@ -273,20 +274,18 @@ bool Checker::do_fold_slice(int rank, State& state) {
       return false;
     }
   }
-  if (task.dst && !task.is_empty && !keep(rank, state, true, value)) return false;
-  if (task.out != nullptr) send(state, value);
+  if (task.step->dst && !task.is_empty && !keep(rank, state, true, value)) return false;
+  if (task.out != nullptr) send(task, value);
   verdict_.moves += state.fold.size();
-  ++state.slice;
-  ++state.frame;
-  --state.slices;
+  end_slice(task);
   state.fold_ready = 0;
   return true;
 }
 
 std::size_t Checker::element_of(const State& state, const Chunk& chunk) const {
   const auto index = static_cast<std::size_t>(chunk.index);
-  if (chunk.buffer == Buffer::kScratch) return index * slices_a_pass_ + state.slice;
-  return part_of(state, chunk.index).offset + state.slice;
+  if (chunk.buffer == Buffer::kScratch) return index * slices_a_pass_ + state.task.slice;
+  return state.parts[index].offset + state.task.slice;
 }
 
 bool Checker::read(int rank, const State& state, const Chunk& chunk, Fingerprint& value) {
@@ -299,7 +298,7 @@ bool Checker::read(int rank, const State& state, const Chunk& chunk, Fingerprint
 }
 
 bool Checker::keep(int rank, const State& state, bool was_reduced, Fingerprint& value) {
-  const Chunk& chunk = state.task.dst;
+  const Chunk& chunk = state.task.step->dst;
   const std::size_t at = element_of(state, chunk);
   if (chunk.buffer == Buffer::kScratch) {
     memory_.write_scratch(rank, at, value);
@@ -310,10 +309,11 @@ bool Checker::keep(int rank, const State& state, bool was_reduced, Fingerprint& 
 }
 
 bool Checker::receive(int rank, const State& state, int from, Link& link, Fingerprint& value) {
-  if (link.front.frame != state.frame) {
-    return fail(rank, state,
-                format("expects %s from rank %d, which sent %s", text_of_frame(state.frame).c_str(),
-                       from, text_of_frame(link.front.frame).c_str()));
+  if (link.front.frame != state.task.frame) {
+    return fail(
+        rank, state,
+        format("expects %s from rank %d, which sent %s", text_of_frame(state.task.frame).c_str(),
+               from, text_of_frame(link.front.frame).c_str()));
   }
   value = link.front.value;
   links_.pop(link);
@@ -325,13 +325,13 @@ bool Checker::receive(int rank, const State& state, int from, Link& link, Finger
   return true;
 }
 
-void Checker::send(const State& state, const Fingerprint& value) {
-  Link& link = *state.task.out;
-  links_.push(link, value, state.frame);
+void Checker::send(const Task& task, const Fingerprint& value) {
+  Link& link = *task.out;
+  links_.push(link, value, task.frame);
   ++in_flight_;
   if (link.receiver_waits) {
     link.receiver_waits = false;
-    ready_.push_back(state.task.send_to);
+    ready_.push_back(task.step->send_to);
   }
 }
 
@@ -339,7 +339,7 @@ void Checker::send(const State& state, const Fingerprint& value) {
 
 bool Checker::fail(int rank, const State& state, const std::string& what) {
   verdict_.fault = format("rank %d, pass %d, step %u, slice %d: %s", rank, state.pass,
-                          state.step == 0 ? 0 : state.step - 1, state.slice, what.c_str());
+                          state.steps == 0 ? 0 : state.steps - 1, state.task.slice, what.c_str());
   return false;
 }
 
@@ -351,7 +351,7 @@ bool Checker::check_end() {
     const State& state = states_[static_cast<std::size_t>(rank)];
     if (state.is_done || ++found > kMostNamed) continue;
     waiting += format("%s rank %d at pass %d, step %u, slice %d for %s", found > 1 ? ";" : "", rank,
-                      state.pass, state.step - 1, state.slice, waiting_for(state).c_str());
+                      state.pass, state.steps - 1, state.task.slice, waiting_for(state).c_str());
   }
   if (found > 0) {
     if (found > kMostNamed) waiting += format("; and %d more", found - kMostNamed);
@@ -371,9 +371,9 @@ std::string Checker::waiting_for(const State& state) const {
     return format("a message from rank %d", state.fold[state.fold_ready]);
   }
   if (task.in != nullptr && task.in->messages == 0) {
-    return format("a message from rank %d", task.recv_from);
+    return format("a message from rank %d", task.step->recv_from);
   }
-  return format("a slot to rank %d", task.send_to);
+  return format("a slot to rank %d", task.step->send_to);
 }
 
 bool Checker::check_links_empty() {

@@ -44,38 +44,35 @@ class Checker {
   Verdict check(const ProofCase& which, const StepSource& source, Orders& orders);
 
  private:
-  // A step as the engine compiles it, or a fold of several.
+  // A step as the engine compiles it, or a fold of several. Steps are read where they were made:
+  // nothing is copied, since a survey takes billions.
   struct Task {
-    Link* in = nullptr;   // null: takes no message, or is a fold
-    Link* out = nullptr;  // null: sends none
-    Chunk src = {};
-    Chunk dst = {};
-    int recv_from = kNobody;
-    int send_to = kNobody;
-    int part = 0;
-    int label = 0;  // what both ends of its messages must agree on
-    bool received_first = false;
+    const Step* step = nullptr;  // of a fold, the last
+    Link* in = nullptr;          // null: takes no message, or is a fold
+    Link* out = nullptr;         // null: sends none
+    std::uint64_t frame = 0;     // of the slice's messages
+    std::uint32_t slices = 0;    // that are yet to be done
+    std::uint16_t slice = 0;
     bool is_fold = false;
     bool is_empty = false;  // moves no data, but opens a link
   };
-  // Where a rank is: at a slice of a task, in a pass.
+  // Where a rank is.
   struct State {
-    std::optional<Steps> steps;
     Task task;
-    std::uint64_t frame = 0;   // of the slice's messages
-    std::uint32_t slices = 0;  // that the task has yet to do
-    std::uint32_t step = 0;    // how many were pulled in this pass
-    std::uint16_t slice = 0;
+    const Range* parts = nullptr;  // what of each chunk moves in this pass
+    std::uint32_t steps = 0;       // that were taken in it
     std::uint16_t pass = 0;
     bool is_done = false;
+    std::optional<Steps> source;
     Chunk own_message;           // what it sent to itself, straight from input
-    std::vector<int> fold;       // of a task that is one: whom its messages are from
-    std::size_t fold_ready = 0;  // so many of its messages are there
+    Chunk fold_begin;            // of a fold: `src` of its first step
+    std::vector<int> fold;       // and whom its messages are from
+    std::size_t fold_ready = 0;  // so many of those are there
 
     // Keeps what memory it has.
     void begin() {
-      steps.reset();
-      slices = 0;
+      task = {};
+      source.reset();
       pass = 0;
       is_done = false;
     }
@@ -86,8 +83,8 @@ class Checker {
 
   // Each false if something is wrong, which is in the verdict then.
   bool begin(const ProofCase& which, const StepSource& source);
-  bool take_step(int rank, State& state, const Step& step);
-  bool take_fold(int rank, State& state, const Step& first);
+  bool take_step(int rank, State& state);
+  bool take_fold(int rank, State& state);
   bool end_pass(int rank, State& state);
   bool read(int rank, const State& state, const Chunk& chunk, Fingerprint& value);
   bool keep(int rank, const State& state, bool was_reduced, Fingerprint& value);
@@ -97,8 +94,8 @@ class Checker {
   bool check_links_empty();
   [[gnu::noinline]] bool fail(int rank, const State& state, const std::string& what);
 
-  // False if it waits or fails.
-  bool advance(int rank, State& state);
+  // False if there is none, it waits or fails.
+  bool next_task(int rank, State& state);
   bool do_slice(int rank, State& state);
   bool do_fold_slice(int rank, State& state);
 
@@ -108,14 +105,19 @@ class Checker {
   }
   void cut_parts();
   void begin_pass(int rank, State& state);
-  bool label_task(int rank, State& state, const Chunk& extent);
-  void size_task(State& state, bool opens_in, bool opens_out);
-  bool may_send(int rank, const State& state, bool opens);
+  bool label_of_task(int rank, const State& state, const Chunk& src, const Chunk& extent,
+                     int& label);
+  bool open(int rank, State& state, bool& opens);
+  void size_task(State& state, const Chunk& extent, int label, bool opens_in, bool opens_out);
   bool has_room(const Task& task);
-  void send(const State& state, const Fingerprint& value);
-  const Range& part_of(const State& state, int chunk) const {
-    return parts_[state.pass * static_cast<std::size_t>(chunk_count_) +
-                  static_cast<std::size_t>(chunk)];
+  void send(const Task& task, const Fingerprint& value);
+  static void end_slice(Task& task) {
+    ++task.slice;
+    ++task.frame;
+    --task.slices;
+  }
+  const Range& part_of(const State& state, const Chunk& chunk) const {
+    return state.parts[static_cast<std::size_t>(shape_.part_of(chunk))];
   }
   std::size_t element_of(const State& state, const Chunk& chunk) const;
   std::string waiting_for(const State& state) const;
@@ -129,6 +131,7 @@ class Checker {
   std::vector<Range> parts_;  // pass * chunk_count_ + chunk
   int chunk_count_ = 1;
   bool per_rank_ = false;
+  bool notes_openings_ = false;  // for what is sent without data, or to open links only
   std::size_t passes_ = 1;
   std::size_t slices_a_pass_ = 1;
   std::uint32_t capacity_ = 2;

@@ -14,6 +14,8 @@ void Memory::begin(const ProofCase& which, Orders& orders) {
   in_place_ = !is_point_to_point(which.collective);
   gathered_ = gathers(which.collective) || exchanges;
   scattered_ = scatters(which.collective) || exchanges;
+  given_a_rank_ = scattered_ ? which.count : 0;
+  got_a_rank_ = gathered_ ? which.count : 0;
   outputs_ = output_elements(which);
   fingerprints_.make(which.ranks, std::max(input_elements(which), outputs_));
   const auto ranks = static_cast<std::size_t>(which.ranks);

@@ -98,9 +98,8 @@ class Memory {
  private:
   // The element of the inputs that belongs at a place of the output.
   std::size_t source_element(int rank, int chunk, std::size_t element) const {
-    const std::size_t before = scattered_ ? static_cast<std::size_t>(rank) * which_.count : 0;
-    const std::size_t skipped = gathered_ ? static_cast<std::size_t>(chunk) * which_.count : 0;
-    return before + element - skipped;
+    return element + static_cast<std::size_t>(rank) * given_a_rank_ -
+           static_cast<std::size_t>(chunk) * got_a_rank_;
   }
   // What belongs there.
   Fingerprint result(int rank, int chunk, std::size_t element) const {
@@ -114,12 +113,9 @@ class Memory {
     return static_cast<std::size_t>(scattered_ ? rank : chunk);
   }
   bool is_overwritten(int rank, std::size_t element) const {
-    if (!in_place_) return false;
-    const std::size_t own = static_cast<std::size_t>(rank) * which_.count;
-    const std::size_t at = gathered_ == scattered_ ? element
-                           : gathered_             ? element + own
-                                                   : element - own;
-    return at < outputs_ && is_written(rank, at);
+    // In place a rank's only part of one buffer is the one of its number in the other.
+    const std::size_t at = element + static_cast<std::size_t>(rank) * (got_a_rank_ - given_a_rank_);
+    return at < outputs_ && in_place_ && is_written(rank, at);
   }
   bool refuse(std::size_t element, const char* how);
   bool refuse_value(int rank, int chunk, std::size_t element, const Fingerprint& value);
@@ -129,6 +125,8 @@ class Memory {
   bool in_place_ = false;   // there is a layout for it: NCCL's, or for AlltoAll one on the other
   bool gathered_ = false;   // the output holds a part of each rank
   bool scattered_ = false;  // the inputs hold a part for each rank
+  std::size_t given_a_rank_ = 0;  // elements of those, or none
+  std::size_t got_a_rank_ = 0;
   Orders* orders_ = nullptr;
   Fingerprints fingerprints_;
   std::size_t outputs_ = 0;          // elements of an output
