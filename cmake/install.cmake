@@ -26,6 +26,8 @@ set(catenary_cuda_home ${CMAKE_BINARY_DIR}/cuda)
 install(TARGETS cudart cuda LIBRARY DESTINATION ${catenary_cuda_dir}/lib64 NAMELINK_SKIP)
 install(FILES ${catenary_cuda_home}/lib64/libcudart.so ${catenary_cuda_home}/lib64/libcuda.so
   DESTINATION ${catenary_cuda_dir}/lib64)
+install(FILES ${catenary_cuda_home}/version.txt ${catenary_cuda_home}/version.json
+  DESTINATION ${catenary_cuda_dir})
 file(RELATIVE_PATH catenary_cuda_to_include ${CMAKE_INSTALL_FULL_LIBDIR}/catenary/cuda
   ${CMAKE_INSTALL_FULL_INCLUDEDIR}/cuda_compat)
 configure_file(cmake/link_include.cmake.in link_include.cmake @ONLY)

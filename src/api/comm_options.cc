@@ -48,6 +48,7 @@ CommunicatorOptions parse_options(const ncclConfig_t* given, const Config& confi
     check_range("collnetEnable", known.collnetEnable, 0, 1);
     check_range("CTAPolicy", known.CTAPolicy, 0, 2);
     check_range("shrinkShare", known.shrinkShare, 0, 1);
+    check_range("nvlsCTAs", known.nvlsCTAs, 1, INT_MAX);
     if (known.minCTAs != NCCL_CONFIG_UNDEF_INT && known.maxCTAs != NCCL_CONFIG_UNDEF_INT &&
         known.minCTAs > known.maxCTAs) {
       throw_error(ErrorCode::kInvalidArgument,

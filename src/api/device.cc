@@ -73,7 +73,7 @@ void require(bool condition, const char* message) {
 Stream& to_stream(catStream_t handle) {
   if (is_default_stream(handle)) return Device::current().default_stream();
   require_not_forked();
-  if (Stream* stream = stream_handles().find(handle)) return *stream;
+  if (Stream* stream = stream_from_handle(handle, Device::current())) return *stream;
   throw DeviceError(DeviceStatus::kInvalidResourceHandle,
                     "the stream does not exist, or was destroyed already");
 }
@@ -211,8 +211,12 @@ catError_t catStreamCreateWithFlags(catStream_t* stream, unsigned int flags) {
 
 catError_t catStreamDestroy(catStream_t stream) {
   return guarded([&] {
-    Stream& doomed = to_stream(stream);
-    doomed.device().destroy_stream(doomed);
+    Stream* const doomed = stream_handles().find(stream);
+    if (doomed == nullptr) {
+      throw DeviceError(DeviceStatus::kInvalidResourceHandle,
+                        "the stream does not exist, was destroyed already, or is not the caller's");
+    }
+    doomed->device().destroy_stream(*doomed);
   });
 }
 

@@ -1,6 +1,7 @@
 #include "src/api/enqueue.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "src/api/comm_handle.h"
 #include "src/base/error.h"
@@ -69,6 +70,22 @@ void check_in_place(const Given& given) {
               "%s : in place, what goes to a rank must have the count and displacement of what "
               "comes from it",
               given.function);
+}
+
+// Of whole buffers NCCL allows only the same. Where they hold a part of each rank, see Overlap.
+void check_apart(const Given& given, int rank) {
+  const bool has_parts = holds_part_per_rank(given.kind) || given.parts != nullptr;
+  if (given.send == given.receive || has_parts) return;
+  if (has_root(given.kind) && rank != given.root) return;  // looks at one of them only
+  const auto send = reinterpret_cast<std::uintptr_t>(given.send);
+  const auto receive = reinterpret_cast<std::uintptr_t>(given.receive);
+  const std::size_t apart = send < receive ? receive - send : send - receive;
+  const std::size_t bytes = given.count * element_bytes(static_cast<DataType>(given.type));
+  if (apart >= bytes) return;
+  throw_error(ErrorCode::kInvalidArgument,
+              "%s : sendbuff and recvbuff overlap, %zu bytes apart; they must be the same or apart "
+              "by all of their %zu bytes",
+              given.function, apart, bytes);
 }
 
 // Too few to need the divisions.
@@ -156,6 +173,7 @@ void enqueue(const Given& given) {
   check_buffers(given, call->rank());
   check_in_place(given);
   check_count(given, call->nranks());
+  check_apart(given, call->rank());
 
   // All members at once: else the compiler clears them first, which takes longer than to set them.
   const OperationRequest request{.kind = given.kind,

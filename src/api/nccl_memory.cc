@@ -2,6 +2,7 @@
 #include "src/api/comm_handle.h"
 #include "src/api/export.h"
 #include "src/api/guard.h"
+#include "src/base/config.h"
 #include "src/device/memory.h"
 
 namespace {
@@ -9,12 +10,15 @@ namespace {
 using namespace catenary;
 
 // A registration is a promise that cards need (src/transport/registration_cache.h), and shared
-// memory does not. Taking back what was never given, or was taken back before, is an error.
-void* add_registration(ncclComm_t comm, const char* function, void* base, std::size_t bytes) {
+// memory does not. Whoever has turned them off gets null for a handle, which may be taken back;
+// what was never given, or was taken back before, may not.
+void* add_registration(ncclComm_t comm, const char* function, void* base, std::size_t bytes,
+                       bool turned_on) {
   const CommCall call(comm, function);
   if (base == nullptr)
     throw_error(ErrorCode::kInvalidArgument, "%s : buff argument is NULL", function);
   if (bytes == 0) throw_error(ErrorCode::kInvalidArgument, "%s : size is 0", function);
+  if (!turned_on) return nullptr;
   auto registration = std::make_unique<AnnouncedBuffer>(base, bytes);
   void* const handle = registration.get();
   const std::lock_guard lock(call.handle().mutex);
@@ -24,9 +28,10 @@ void* add_registration(ncclComm_t comm, const char* function, void* base, std::s
 
 void remove_registration(ncclComm_t comm, const char* function, void* handle) {
   const CommCall call(comm, function, CommCall::Needs::kExists);
+  if (handle == nullptr) return;
   const std::lock_guard lock(call.handle().mutex);
   if (call.handle().registrations.erase(handle) == 0) {
-    throw_error(ErrorCode::kInvalidArgument, "%s : %p is not registered with this communicator",
+    throw_error(ErrorCode::kInvalidUsage, "%s : %p is not registered with this communicator",
                 function, handle);
   }
 }
@@ -38,7 +43,8 @@ CATENARY_NCCL(ncclResult_t, CommRegister,
   return guarded([&] {
     if (handle == nullptr)
       throw_error(ErrorCode::kInvalidArgument, "ncclCommRegister : handle argument is NULL");
-    *handle = add_registration(comm, "ncclCommRegister", buff, size);
+    *handle = add_registration(comm, "ncclCommRegister", buff, size,
+                               Config::process().local_register != 0);
   });
 }
 
@@ -55,7 +61,8 @@ CATENARY_NCCL(ncclResult_t, CommWindowRegister,
       throw_error(ErrorCode::kInvalidArgument, "ncclCommWindowRegister : invalid flags 0x%x",
                   winFlags);
     }
-    *win = static_cast<ncclWindow_t>(add_registration(comm, "ncclCommWindowRegister", buff, size));
+    *win = static_cast<ncclWindow_t>(add_registration(comm, "ncclCommWindowRegister", buff, size,
+                                                      Config::process().windows != 0));
   });
 }
 

@@ -19,6 +19,12 @@ ncclResult_t message(const GivenMessage& given) {
   return guarded([&] { enqueue(given); });
 }
 
+ncclResult_t end_group() {
+  return guarded_result([] {
+    return Group::of_this_thread().end() == Group::Outcome::kDone ? ncclSuccess : ncclInProgress;
+  });
+}
+
 }  // namespace
 
 CATENARY_NCCL(ncclResult_t, AllReduce,
@@ -100,20 +106,18 @@ CATENARY_NCCL(ncclResult_t, GroupStart, (void)) {
   return guarded([] { Group::of_this_thread().start(); });
 }
 
-CATENARY_NCCL(ncclResult_t, GroupEnd, (void)) {
-  return guarded_result([] {
-    return Group::of_this_thread().end() == Group::Outcome::kDone ? ncclSuccess : ncclInProgress;
-  });
-}
+CATENARY_NCCL(ncclResult_t, GroupEnd, (void)) { return end_group(); }
 
 // The structure grows from version to version: the caller's may be longer or shorter than ours.
+// With none it is an end like any other.
 CATENARY_NCCL(ncclResult_t, GroupSimulateEnd, (ncclSimInfo_t * simInfo)) {
+  if (simInfo == nullptr) return end_group();
   return guarded([&] {
     Group& group = Group::of_this_thread();
     constexpr ncclSimInfo_t kFresh = NCCL_SIM_INFO_INITIALIZER;
     constexpr std::size_t kEnd = offsetof(ncclSimInfo_t, estimatedTime) + sizeof(float);
-    if (simInfo == nullptr || simInfo->size < kEnd || simInfo->magic != kFresh.magic) {
-      if (group.active()) group.drop();
+    if (group.active() && (simInfo->size < kEnd || simInfo->magic != kFresh.magic)) {
+      group.drop();
       throw_error(ErrorCode::kInvalidArgument,
                   "ncclSimInfo_t argument not initialized via NCCL_SIM_INFO_INITIALIZER");
     }

@@ -63,6 +63,10 @@ std::vector<Variable> variables_of_communicators() {
           "Seconds without progress after which a message that this rank has not asked for, from "
           "the rank that it waits for, counts as disagreement, an error on all ranks; a peer that "
           "is late is logged. 0: never. What can be proved is told at once."),
+      number("NCCL_LOCAL_REGISTER", &Config::local_register, 0, 1,
+             "0: ncclCommRegister registers nothing, and gives NULL for a handle."),
+      number("NCCL_WIN_ENABLE", &Config::windows, 0, 1,
+             "0: ncclCommWindowRegister registers nothing, and gives NULL for a window."),
       text("CATENARY_ALGO", &Config::algorithm,
            "Forces one algorithm by its name, as `catenary list` prints them, where a collective "
            "has it (the log's subsystem TUNING tells if not) and it runs on these ranks and "

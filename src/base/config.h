@@ -29,6 +29,8 @@ struct Config {
   std::int64_t peer_timeout_s = 3;    // CATENARY_PEER_TIMEOUT
   // Communicators.
   std::int64_t comm_blocking = -1;  // NCCL_COMM_BLOCKING
+  std::int64_t local_register = 1;  // NCCL_LOCAL_REGISTER
+  std::int64_t windows = 1;         // NCCL_WIN_ENABLE
   std::int64_t stall_report_s = 5;  // CATENARY_STALL_TIMEOUT
   std::string algorithm = "";       // CATENARY_ALGO
   std::int64_t box = 0;             // CATENARY_BOX

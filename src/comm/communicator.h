@@ -133,7 +133,10 @@ class Communicator final : public RunOwner {
   void meet(const UniqueId& id, const TransportFactory& transports);
   void fail(const Error& error, bool tell_peers) noexcept;
   static PlanCache::Wanted wanted(const OperationRequest& request);
+  bool lies_otherwise(const Recipe& recipe, const OperationRequest& request);
   void write(Recipe& recipe, const OperationRequest& request);
+  void set_sharing(Recipe& recipe, RunSpec& spec, const OperationRequest& request,
+                   std::size_t request_bytes, bool takes_nothing_back);
   void add_operation(const OperationRequest& request, GroupRun& run);
   void add_messages(std::span<const MessageRequest> messages, GroupRun& run);
   bool are_like_last(std::span<const MessageRequest> messages);

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "src/comm/operation_request.h"
+#include "src/comm/overlap.h"
 #include "src/engine/group_run.h"
 #include "src/transport/transport.h"
 
@@ -27,6 +28,7 @@ struct Recipe {
   std::size_t count = 0;
   int lanes = 0;
   bool may_lend = false;
+  Overlap overlap = Overlap::kNone;
   const SendLink* opens_on = nullptr;  // what a short one is sent on first of all
   std::array<RunSpec, kMostLanes> specs;
 };

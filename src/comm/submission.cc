@@ -3,6 +3,7 @@
 
 #include "src/base/scope_exit.h"
 #include "src/comm/communicator.h"
+#include "src/comm/overlap.h"
 #include "src/device/process_life.h"
 
 namespace catenary {
@@ -22,36 +23,6 @@ std::vector<Stream*> streams_beside(const Stream& main, const Requests& requests
 
 std::byte* bytes_of(const MessageRequest& message) {
   return static_cast<std::byte*>(message.buffer);
-}
-
-ByteView memory_of(const void* base, std::size_t elements, std::size_t element_bytes) {
-  return {static_cast<const std::byte*>(base), elements * element_bytes};
-}
-
-std::size_t end_of(const std::vector<Range>& parts) {
-  std::size_t end = 0;
-  for (const Range& part : parts) end = std::max(end, part.offset + part.count);
-  return end;
-}
-
-// Whether input and output overlap: a rank then writes over what it has given.
-bool shares_buffer(const OperationRequest& request, int nranks) {
-  if (request.input == nullptr || request.output == nullptr) return false;
-  std::size_t in = request.count;
-  std::size_t out = request.count;
-  if (request.parts != nullptr) {
-    in = end_of(request.parts->input);
-    out = end_of(request.parts->output);
-  } else if (holds_part_per_rank(request.kind)) {
-    const auto parts = static_cast<std::size_t>(nranks);
-    if (request.kind != Collective::kReduceScatter && request.kind != Collective::kScatter)
-      out *= parts;
-    if (request.kind != Collective::kAllGather && request.kind != Collective::kGather) in *= parts;
-  }
-  const std::size_t bytes = element_bytes(request.type);
-  const ByteView from = memory_of(request.input, in, bytes);
-  const ByteView to = memory_of(request.output, out, bytes);
-  return from.data() < to.data() + to.size() && to.data() < from.data() + from.size();
 }
 
 // Who only sends could go on, and must wait for readers if he lends: where ranks outnumber cores,
@@ -75,12 +46,20 @@ PlanCache::Wanted Communicator::wanted(const OperationRequest& request) {
           .scaled = request.reduction.scaling.from != Scaling::From::kNothing};
 }
 
+// Whether buffers share memory in another way than the last time, where it matters: for what may be
+// lent, or must be copied. The API has refused whole buffers that lie askew.
+inline bool Communicator::lies_otherwise(const Recipe& recipe, const OperationRequest& request) {
+  const bool has_parts = holds_part_per_rank(request.kind) || request.parts != nullptr;
+  if (!recipe.may_lend && !has_parts) return false;
+  const Overlap overlap = overlap_of(request, rank_, nranks_);
+  if (recipe.may_lend) return overlap != recipe.overlap;
+  return (overlap == Overlap::kAskew) != (recipe.overlap == Overlap::kAskew);
+}
+
 [[gnu::always_inline]] inline void Communicator::add_operation(const OperationRequest& request,
                                                                GroupRun& run) {
   Recipe& recipe = recipes_[static_cast<std::size_t>(request.kind)];
-  const bool differs_in_place =
-      recipe.may_lend && recipe.specs[0].in_place != shares_buffer(request, nranks_);
-  if (differs_in_place || !recipe.fits(request)) write(recipe, request);
+  if (!recipe.fits(request) || lies_otherwise(recipe, request)) write(recipe, request);
   if (recipe.opens_on != nullptr) recipe.opens_on->prepare();
   const std::uint64_t ticket = collective_turn_.take();
   for (int lane = 0; lane < recipe.lanes; ++lane) {
@@ -167,31 +146,18 @@ void Communicator::enqueue_aside(const Requests& requests, std::unique_ptr<Group
   device_.destroy_stream(aside);
 }
 
-void Communicator::write(Recipe& recipe, const OperationRequest& request) {
-  recipe.repeatable = false;  // in case this throws
-  const PlanCache::Entry& entry = plans_->find(wanted(request));
-  recipe.type = request.type;
-  recipe.reduction = request.reduction.name;
-  recipe.root = request.root;
-  recipe.mark = request.mark;
-  recipe.count = request.count;
-  recipe.lanes = static_cast<int>(entry.lanes.size());
-
-  RunSpec spec;
-  if (reduces(request.kind)) {
-    spec.kernels = &kernels::reduce_kernels(request.type, request.reduction.op, isa_);
-  }
-  spec.scaling = request.reduction.scaling;
-  spec.divisor = request.reduction.divisor;
-  spec.rank = rank_;
-  const std::size_t parts =
-      holds_part_per_rank(request.kind) ? static_cast<std::size_t>(nranks_) : 1;
-  const std::size_t request_bytes = request.count * parts * element_bytes(request.type);
+// What may be lent, staged, fetched and written past the caches, and what must be copied.
+void Communicator::set_sharing(Recipe& recipe, RunSpec& spec, const OperationRequest& request,
+                               std::size_t request_bytes, bool takes_nothing_back) {
   recipe.may_lend = request_bytes >= least_loan_;
-  spec.in_place = recipe.may_lend && shares_buffer(request, nranks_);
+  spec.in_place = recipe.may_lend && recipe.overlap == Overlap::kInPlace;
+  if (recipe.overlap == Overlap::kAskew) {
+    CATENARY_ASSERT(recipe.lanes == 1);  // a lane could write over what another has yet to copy
+    spec.copied_input = input_bytes(request, nranks_);
+  }
   // Of what is written in place by the peer who read it the owner takes no line back.
   const bool takes_back =
-      spec.in_place && overwrites_input(request.kind) && !entry.lanes.front().takes_nothing_back;
+      spec.in_place && overwrites_input(request.kind) && !takes_nothing_back;
   const bool holds_up = has_root(request.kind) && device_.executor().crowded();
   const std::size_t least = takes_back ? least_in_place_
                             : holds_up ? std::min(least_in_place_, kLeastRootedLoan)
@@ -203,6 +169,30 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   // Of operands the kernel would make a copy that is of no other use; nor does it copy past the
   // caches. And a root that could go on is not to be held up by it.
   spec.may_be_fetched = !reduces(request.kind) && !spec.past_caches && !holds_up;
+}
+
+void Communicator::write(Recipe& recipe, const OperationRequest& request) {
+  recipe.repeatable = false;  // in case this throws
+  const PlanCache::Entry& entry = plans_->find(wanted(request));
+  recipe.type = request.type;
+  recipe.reduction = request.reduction.name;
+  recipe.root = request.root;
+  recipe.mark = request.mark;
+  recipe.count = request.count;
+  recipe.lanes = static_cast<int>(entry.lanes.size());
+  recipe.overlap = overlap_of(request, rank_, nranks_);
+
+  RunSpec spec;
+  if (reduces(request.kind)) {
+    spec.kernels = &kernels::reduce_kernels(request.type, request.reduction.op, isa_);
+  }
+  spec.scaling = request.reduction.scaling;
+  spec.divisor = request.reduction.divisor;
+  spec.rank = rank_;
+  const std::size_t parts =
+      holds_part_per_rank(request.kind) ? static_cast<std::size_t>(nranks_) : 1;
+  const std::size_t request_bytes = request.count * parts * element_bytes(request.type);
+  set_sharing(recipe, spec, request, request_bytes, entry.lanes.front().takes_nothing_back);
   spec.descriptor.kind = request.kind;
   spec.descriptor.type = request.type;
   spec.descriptor.reduction = reduces(request.kind) ? request.reduction.name : Reduction::kNone;

@@ -162,6 +162,43 @@ void Device::reset() {
   Memory::process().free_all(ordinal());
 }
 
+namespace {
+
+constexpr std::uintptr_t kPerThread = 2;  // cudaStreamPerThread
+
+// A thread's own streams, one of each device that it asked for one.
+class ThreadStreams {
+ public:
+  ThreadStreams() = default;
+  ThreadStreams(const ThreadStreams&) = delete;
+  ~ThreadStreams() {
+    if (is_forked() || process_exiting()) return;
+    for (CUstream_st* handle : handles_) {
+      Stream* stream = stream_handles().find(handle);
+      if (stream != nullptr) stream->device().destroy_stream(*stream);
+    }
+  }
+
+  // By handle, since a reset of the device ends its streams.
+  Stream& of(Device& device) {
+    for (CUstream_st*& handle : handles_) {
+      Stream* stream = stream_handles().find(handle);
+      if (stream != nullptr && &stream->device() == &device) return *stream;
+    }
+    Stream& made = device.create_stream(false);
+    std::erase_if(handles_,
+                  [](CUstream_st* gone) { return stream_handles().find(gone) == nullptr; });
+    handles_.push_back(Device::handle_of(made));
+    return made;
+  }
+
+ private:
+  std::vector<CUstream_st*> handles_;
+};
+thread_local ThreadStreams own_streams;
+
+}  // namespace
+
 HandleTable<CUstream_st, Stream>& stream_handles() {
   static auto& table = *new HandleTable<CUstream_st, Stream>;
   return table;
@@ -172,9 +209,11 @@ HandleTable<CUevent_st, Event>& event_handles() {
   return table;
 }
 
-Stream* stream_from_handle(CUstream_st* handle, Device& device_for_null) noexcept {
-  return is_default_stream(handle) ? &device_for_null.default_stream()
-                                   : stream_handles().find(handle);
+Stream* stream_from_handle(CUstream_st* handle, Device& device_for_null) {
+  if (is_default_stream(handle)) return &device_for_null.default_stream();
+  if (reinterpret_cast<std::uintptr_t>(handle) == kPerThread)
+    return &own_streams.of(device_for_null);
+  return stream_handles().find(handle);
 }
 
 }  // namespace catenary

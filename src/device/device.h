@@ -83,13 +83,14 @@ bool drive_until(Device& device, Predicate&& predicate, const Wait& wait = {}) {
   return device.executor().drive_until(Condition(predicate), wait);
 }
 
-// Whether a handle of the C boundary is null or one of CUDA's two constants.
+// Whether a handle of the C boundary is null or CUDA's other name for the default stream.
 inline bool is_default_stream(const CUstream_st* handle) noexcept {
-  constexpr std::uintptr_t kPerThread = 2;  // and 1 is the legacy default stream: both are ours
-  return reinterpret_cast<std::uintptr_t>(handle) <= kPerThread;
+  return reinterpret_cast<std::uintptr_t>(handle) <= 1;
 }
 // The stream that a handle of the C boundary stands for: the default one of `device_for_null` for
-// null and for CUDA's two constants, null if there is no such stream.
-Stream* stream_from_handle(CUstream_st* handle, Device& device_for_null) noexcept;
+// these; for cudaStreamPerThread the calling thread's own one there, which is made when it is first
+// asked for and ends with the thread. Null if there is no such stream. Throws as create_stream()
+// does.
+Stream* stream_from_handle(CUstream_st* handle, Device& device_for_null);
 
 }  // namespace catenary

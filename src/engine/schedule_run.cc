@@ -27,6 +27,7 @@ void ScheduleRun::begin(const RunSpec& spec, const void* input, void* output,
   spec_.descriptor.sequence = expected_.sequence = sequence;
   pass_ = step_ = slice_ = 0;
   started_ = borrowed_ = false;
+  input_copy_.reset();
   staged_ = {};
   waits_for_ = kNobody;
   awaited_ = nullptr;
@@ -52,6 +53,7 @@ Task::Progress ScheduleRun::advance() {
   awaited_ = nullptr;
   if (!started_) {
     started_ = true;
+    if (spec_.copied_input > 0) take_input();
     if (spec_.scaling.from == Scaling::From::kMemory) take_scalar();
     if (spec_.plan->scratch_count > 0) take_scratch();
   }
@@ -75,6 +77,7 @@ Task::Progress ScheduleRun::advance() {
     return moved ? Task::Progress::kSome : Task::Progress::kNone;
   }
   waits_for_ = kNobody;
+  input_copy_.reset();
   return Task::Progress::kDone;
 }
 
@@ -402,6 +405,12 @@ inline void ScheduleRun::check_opening(const PlannedStep& step, ByteView message
     if (expected_ == theirs || opening_of(step, peer) == theirs) return;
   }
   throw Disagreement(spec_.rank, opening_of(step, peer), peer, theirs);
+}
+
+void ScheduleRun::take_input() {
+  input_copy_ = std::make_unique_for_overwrite<std::byte[]>(spec_.copied_input);
+  std::memcpy(input_copy_.get(), spec_.input, spec_.copied_input);
+  spec_.input = input_copy_.get();
 }
 
 void ScheduleRun::take_scalar() {

@@ -51,6 +51,8 @@ struct RunSpec {
   static constexpr std::size_t kAsFannedOut = 0;  // as least_fanned_out() has it
   bool may_be_fetched = false;  // it is also lent to who has to have the kernel copy it
   bool in_place = false;        // input and output share memory
+  // So many bytes of input are copied before anything is written, since they lie in the way.
+  std::size_t copied_input = 0;
   // The buffers are more than caches hold: output is written past them where nothing reads it
   // again.
   bool past_caches = false;
@@ -184,6 +186,7 @@ class ScheduleRun {
     return is_lone_ ? lone_.offset : spec_.slicing.part(chunk, pass_).offset * element_bytes_;
   }
   std::size_t elements_in(std::size_t bytes) const { return bytes >> element_shift_; }
+  void take_input();
   void take_scalar();
   void take_scratch();
 
@@ -196,6 +199,7 @@ class ScheduleRun {
   int element_shift_ = 0;
   std::byte* scratch_ = nullptr;
   std::size_t scratch_stride_ = 0;  // bytes from one scratch chunk to the next
+  std::unique_ptr<std::byte[]> input_copy_;
   std::size_t pass_ = 0;
   std::size_t passes_ = 1;
   std::size_t step_ = 0;

@@ -99,9 +99,18 @@ TEST_F(Alone, a_simulation_needs_a_group_and_its_structure) {
   ASSERT_EQ(ncclGroupStart(), ncclSuccess);
   EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclInvalidArgument);
   EXPECT_TRUE(contains(last_error(), "NCCL_SIM_INFO_INITIALIZER")) << last_error();
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);  // it is closed
+}
+
+TEST_F(Alone, the_end_of_a_simulation_without_a_structure_is_one_like_any_other) {
+  EXPECT_EQ(ncclGroupSimulateEnd(nullptr), ncclInvalidUsage);
+  const float from = 3;
+  float to = 0;
   ASSERT_EQ(ncclGroupStart(), ncclSuccess);
-  EXPECT_EQ(ncclGroupSimulateEnd(nullptr), ncclInvalidArgument);
-  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);  // both are closed
+  ASSERT_EQ(ncclAllReduce(&from, &to, 1, ncclFloat32, ncclSum, comm_, stream_), ncclSuccess);
+  EXPECT_EQ(ncclGroupSimulateEnd(nullptr), ncclSuccess);
+  stream_.finish();
+  EXPECT_EQ(to, from);
 }
 
 TEST_F(Alone, an_error_of_a_simulated_group_is_that_of_its_end) {

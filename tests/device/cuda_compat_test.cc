@@ -87,6 +87,31 @@ TEST(CudaCompat, tells_handles_that_are_none) {
   EXPECT_EQ(cudaStreamSynchronize(cudaStreamPerThread), cudaSuccess);
 }
 
+TEST(CudaCompat, gives_each_thread_a_stream_of_its_own) {
+  std::atomic<bool> may_end{false};
+  const auto wait = [](void* flag) {
+    while (!static_cast<std::atomic<bool>*>(flag)->load()) std::this_thread::yield();
+  };
+  ASSERT_EQ(cudaLaunchHostFunc(cudaStreamPerThread, wait, &may_end), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(cudaStreamPerThread), cudaErrorNotReady);
+  std::thread([] {
+    EXPECT_EQ(cudaStreamQuery(cudaStreamPerThread), cudaSuccess);
+    EXPECT_EQ(cudaStreamDestroy(cudaStreamPerThread), cudaErrorInvalidResourceHandle);
+  }).join();
+  may_end = true;
+  EXPECT_EQ(cudaStreamSynchronize(cudaStreamPerThread), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(cudaStreamPerThread), cudaSuccess);
+}
+
+TEST(CudaCompat, makes_a_threads_stream_again_after_a_reset) {
+  ASSERT_EQ(cudaStreamSynchronize(cudaStreamPerThread), cudaSuccess);
+  ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+  int value = 1;
+  ASSERT_EQ(cudaMemsetAsync(&value, 0, sizeof value, cudaStreamPerThread), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(cudaStreamPerThread), cudaSuccess);
+  EXPECT_EQ(value, 0);
+}
+
 TEST(CudaCompat, keeps_the_last_error_of_a_thread_and_its_story) {
   int local = 0;
   cudaGetLastError();
