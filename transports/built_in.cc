@@ -20,9 +20,16 @@ constexpr std::pair<std::string_view, std::string_view> kNets[] = {
     {"socket", tcp::kName}, {"tcp", tcp::kName},
 };
 
-// The transport that NCCL_NET asks for; empty if it asks for none.
+// FI_PROVIDER can only be meant for libfabric, unless it just rules some providers out. Without
+// libfabric it must be meant for other libraries.
+bool names_a_provider(const Config& config) {
+  return !config.fi_provider.empty() && config.fi_provider.front() != '^' &&
+         ofi::absence() == nullptr;
+}
+
+// The transport that NCCL_NET asks for, or FI_PROVIDER without it; empty if they ask for none.
 std::string_view net_of(const Config& config) {
-  if (config.net.empty()) return {};
+  if (config.net.empty()) return names_a_provider(config) ? ofi::kName : std::string_view();
   std::string name = config.net;
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
   const auto net =
@@ -108,7 +115,7 @@ std::string describe_transports(const Config& config) {
     if (entry.name == ofi::kName && ofi::absence() != nullptr) {
       state = ofi::absence();
     } else if (entry.name == ofi::kName && !entry.viable(config)) {
-      state = "not asked for: NCCL_NET=OFI";
+      state = "not asked for: NCCL_NET=OFI, or FI_PROVIDER";
     } else if (entry.viable(config)) {
       const std::unique_ptr<Transport> transport = entry.make(context);
       state = transport->address().empty() ? "not here" : "works here";

@@ -88,6 +88,7 @@ std::unique_ptr<Launcher> make_launcher(int procs, int* argc, char*** argv) {
     return join_mpirun(argc, argv);
   }
   if (procs > 1) return fork_processes(procs);
+  if (std::unique_ptr<Launcher> job = join_job()) return job;
   return std::make_unique<SingleProcess>();
 }
 

@@ -1,7 +1,8 @@
 // Launcher: how the processes of one run came to be, and the few words they exchange.
 //
-// Three kinds: one process alone; processes that the tool forked itself (--procs N); processes that
-// mpirun started (the MPI part is a module, loaded only then). Threads: one thread of each process
+// Four kinds: one process alone; processes that the tool forked itself (--procs N); processes that
+// mpirun started (the MPI part is a module, loaded only then); processes that something else
+// started, which says in the environment who each of them is. Threads: one thread of each process
 // calls, and all processes call the same things in the same order. Every call waits for the other
 // processes. A process that is gone makes the call throw, or the launcher ends all processes.
 #pragma once
@@ -54,13 +55,17 @@ std::vector<T> all_gather(Launcher& launcher, std::span<const T> mine) {
 // nothing.
 Place mpirun_place();
 
-// The launcher for this run: MPI if mpirun started us, forked if `procs` > 1, else alone. With
+// The launcher for this run: MPI if mpirun started us, forked if `procs` > 1, that of a job if the
+// environment tells of one, else alone. With
 // `procs` > 1 this returns only in the children; the calling process stays behind to watch over
 // them and exits with their status.
 std::unique_ptr<Launcher> make_launcher(int procs, int* argc, char*** argv);
 
 // The parts of make_launcher that live in files of their own.
 std::unique_ptr<Launcher> fork_processes(int procs);
+// By torchrun's RANK and WORLD_SIZE, or srun's SLURM_PROCID and SLURM_NTASKS with NCCL_COMM_ID;
+// null if there are none, or one process is all. Throws UsageError if they make no sense.
+std::unique_ptr<Launcher> join_job();
 
 // What the MPI module exports, under the name kMpiModuleEntry.
 using MpiModuleEntry = Launcher* (*)(int* argc, char*** argv);

@@ -101,8 +101,11 @@ void notice_lost_ways(int fd, std::int64_t patience_s) noexcept {
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, std::min(seconds, kMostProbes));
 }
 
+// A second more, since the kernel counts from what it heard last: on an idle connection the answer
+// to a probe, up to a second before the way was lost.
 void notice_lost_bytes(int fd, std::int64_t patience_s) noexcept {
-  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(patience_s) * 1000);
+  const int seconds = patience_s == 0 ? 0 : static_cast<int>(patience_s) + 1;
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, seconds * 1000);
 }
 
 }  // namespace catenary

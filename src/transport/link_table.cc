@@ -180,13 +180,22 @@ void LinkTable::choose(const std::vector<AddressBook>& proven) {
     }
     by_peer_[index(peer)] = static_cast<std::size_t>(best - transports_.begin());
     Transport* used = best->get();
-    if (std::find(in_use_.begin(), in_use_.end(), used) == in_use_.end()) in_use_.push_back(used);
+    if (std::find(in_use_.begin(), in_use_.end(), used) == in_use_.end()) note_used(*used);
     if (used->shares_memory()) ++local_ranks_;
     if (peer == rank_) continue;
     log_info(
         Subsystem::kInit, -1,
         format("Channel 00 : %d -> %d via %s", rank_, peer, std::string(used->name()).c_str()));
   }
+}
+
+void LinkTable::note_used(Transport& transport) {
+  in_use_.push_back(&transport);
+  const std::string about = transport.about();
+  if (about.empty()) return;
+  log_info(Subsystem::kInit, -1,
+           format("Rank %d uses %s: %s", rank_, std::string(transport.name()).c_str(),
+                  about.c_str()));
 }
 
 bool LinkTable::joins_others_with_bells() const {

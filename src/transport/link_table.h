@@ -55,6 +55,7 @@ class LinkTable {
                         const std::vector<AddressBook>& proven) const;
   static bool joins_all(const std::vector<AddressBook>& proven);
   void choose(const std::vector<AddressBook>& proven);
+  void note_used(Transport& transport);
 
   const int rank_;
   const int nranks_;

@@ -6,6 +6,7 @@ usage: bench_output_test.py <folder of the tools>
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,8 @@ ITERATION_KEYS = {"skipped_iterations", "min_us", "max_us", "avg_us", "p50_us", 
 def environment(**changes):
     """Ours, without what would make a tool believe in a launcher or in other settings."""
     kept = {key: value for key, value in os.environ.items()
-            if not key.startswith(("OMPI_", "PMI_", "PMIX_", "NCCL_TESTS_"))}
+            if not key.startswith(("OMPI_", "PMI_", "PMIX_", "NCCL_TESTS_", "SLURM_", "MASTER_"))
+            and key not in ("RANK", "WORLD_SIZE", "NCCL_COMM_ID")}
     kept.update(changes)
     return kept
 
@@ -269,6 +271,67 @@ class ProcessesTest(unittest.TestCase):
         tool.communicate(timeout=20)
         self.assertEqual(tool.returncode, 128 + signal.SIGINT)
         self.assert_gone(pids)
+
+
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+class JobTest(unittest.TestCase):
+    """Processes that something else started, and that have environment variables only."""
+
+    def start(self, flags, environments):
+        tools = [subprocess.Popen([os.path.join(TOOLS, "all_reduce_perf"), *flags],
+                                  env=environment(**changes), stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True)
+                 for changes in environments]
+        for tool in tools:
+            self.addCleanup(tool.stderr.close)
+            self.addCleanup(tool.stdout.close)
+            self.addCleanup(tool.kill)
+        return tools
+
+    def assert_one_table(self, environments):
+        tools = self.start(["-b", "8", "-e", "32K", "-f", "16", "-n", "2"], environments)
+        outputs = [tool.communicate(timeout=TIMEOUT_S) for tool in tools]
+        self.assertEqual([tool.returncode for tool in tools], [0] * len(tools), outputs)
+        self.assertEqual(len(rows(outputs[0][0])), 4)
+        self.assertEqual(outputs[0][0].count("#  Rank"), len(tools))
+        self.assertEqual([output[0] for output in outputs[1:]], [""] * (len(tools) - 1))
+
+    def test_the_variables_of_torchrun_make_one_job(self):
+        common = {"WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port() - 1)}
+        self.assert_one_table([{"RANK": str(rank), **common} for rank in range(3)])
+
+    def test_the_variables_of_srun_make_one_job_where_all_know_where_to_meet(self):
+        common = {"SLURM_NTASKS": "2", "NCCL_COMM_ID": f"127.0.0.1:{free_port()}"}
+        self.assert_one_table([{"SLURM_PROCID": str(rank), **common} for rank in range(2)])
+
+    def test_a_shell_of_an_allocation_is_no_job(self):
+        self.assert_one_table([{"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}])
+
+    def test_variables_without_sense_are_refused(self):
+        common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+        for changes, word in (({"RANK": "0", "WORLD_SIZE": "2"}, "MASTER_ADDR"),
+                              ({"RANK": "x", "WORLD_SIZE": "2", **common}, "RANK=x"),
+                              ({"RANK": "0", "WORLD_SIZE": "-2", **common}, "WORLD_SIZE=-2")):
+            done = run("all_reduce_perf", "-b", "8", "-e", "8", **changes)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(word, done.stderr)
+
+    def test_a_process_that_dies_ends_the_job(self):
+        common = {"WORLD_SIZE": "2", "NCCL_COMM_ID": f"127.0.0.1:{free_port()}"}
+        tools = self.start(["-b", "64K", "-e", "64K", "-N", "0"],
+                           [{"RANK": str(rank), **common} for rank in range(2)])
+        for line in tools[0].stdout:
+            if not line.startswith("#"):
+                break
+        tools[1].kill()
+        _, errors = tools[0].communicate(timeout=20)
+        self.assertEqual(tools[0].returncode, 1)
+        self.assertIn("rank 1", errors)
 
 
 if __name__ == "__main__":

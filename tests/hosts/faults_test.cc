@@ -23,8 +23,8 @@ enum Stage : int { kReady = 1, kOver = 2 };
 constexpr HostShape kShape = {3, 1};
 constexpr int kVictim = 2;
 constexpr double kNoticed_ms = 1500;    // of a process whose connections the kernel closes
-constexpr double kUnplugged_ms = 3500;  // of a host that says nothing, with the shortest patience
-constexpr double kWayLost_ms = 5500;    // where a network has to be watched from beside it
+constexpr double kUnplugged_ms = 4500;  // of a host that says nothing, with the shortest patience
+constexpr double kWayLost_ms = 6500;    // where a network has to be watched from beside it
 
 // As a firewall does that has forgotten them: whoever has one to this process is told at once.
 void reset_connections() {
@@ -202,6 +202,35 @@ TEST(IdlePaths, that_are_lost_and_come_back_harm_nothing) {
   hosts.find_path(1, 2);
   ranks.board().go = true;
   for (const std::string& failure : ranks.join(30s)) ADD_FAILURE() << failure;
+}
+
+// For a second less than the patience: kernels ask each other once a second, and give up before
+// they ask again.
+TEST(IdleHosts, that_are_unplugged_for_less_than_the_patience_are_not_lost) {
+  for (const int victim : {kVictim, 0}) {
+    const Hosts hosts(kShape.hosts);
+    Processes ranks(kShape.ranks(), [&](int rank, Board& board) {
+      ::setenv("CATENARY_PEER_TIMEOUT", "3", 1);
+      settle_on(hosts, kShape, rank);
+      ncclComm_t comm = join(rank, kShape.ranks(), board);
+      TestStream stream;
+      std::vector<float> data(1000, 1);
+      for (int i = 0; i < 2; ++i) {
+        sum_all(data, comm, stream);
+        board.posts[rank].stage = kReady;
+        if (i == 0) board.wait_for_go();
+      }
+      require(data == std::vector<float>(data.size(), 9), "the sum of sums");
+      require_success(ncclCommDestroy(comm), "ncclCommDestroy");
+    });
+    ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
+    hosts.set_link(victim, false);
+    std::this_thread::sleep_for(1900ms);
+    hosts.set_link(victim, true);
+    std::this_thread::sleep_for(2500ms);
+    ranks.board().go = true;
+    for (const std::string& failure : ranks.join(30s)) ADD_FAILURE() << failure;
+  }
 }
 
 // His queue is full meanwhile, and whoever connects then gets no answer.

@@ -50,6 +50,19 @@ TEST(BuiltIn, one_network_takes_the_place_of_the_other) {
   EXPECT_THROW(names_with(config), Error);
 }
 
+// FI_PROVIDER would else be ignored, and messages go over TCP although somebody wanted a card.
+TEST(BuiltIn, a_provider_by_name_asks_for_libfabric) {
+  Config config;
+  const bool has_libfabric = ofi::absence() == nullptr;
+  config.fi_provider = "efa";
+  EXPECT_EQ(names_with(config), has_libfabric ? "loopback shm ofi " : "loopback shm tcp ");
+  config.net = "Socket";
+  EXPECT_EQ(names_with(config), "loopback shm tcp ");
+  config.net = "";
+  config.fi_provider = "^efa";
+  EXPECT_EQ(names_with(config), "loopback shm tcp ");
+}
+
 TEST(BuiltIn, an_unknown_name_is_an_error_that_names_the_known_ones) {
   Config config;
   config.transports = "loopback,carrier_pigeon";

@@ -97,7 +97,6 @@ class OfiTransport final : public Transport {
     rails_ = std::move(rails);
     address_ = make_address(address);
     about_ = provider.reason;
-    log_info(Subsystem::kNet, -1, format("Rank %d: %s", context_.rank, about_.c_str()));
   }
 
   // Once for each interface: rails that share one share their ways, too.

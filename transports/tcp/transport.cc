@@ -49,6 +49,8 @@ class TcpTransport final : public Transport {
       listener_ = open_listener(*context_.config);
       address_ = make_address({listener_.address, machine_number()});
       about_ = "at " + listener_.address.text();
+      about_ += context_.config->net.empty() ? ", where there is no shared memory"
+                                             : ", asked for by NCCL_NET";
     } catch (const Error& error) {
       if (!context_.config->net.empty()) throw;  // it was asked for
       // A rank without an address is reached by nobody.
