@@ -5,6 +5,9 @@
 
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "tests/api/collective_cases.h"
 #include "tests/hosts/host_ranks.h"
@@ -83,6 +86,44 @@ TEST(HostCollectives, are_exact_over_slow_links) {
     ncclComm_t comm = join(rank, shape.ranks(), board);
     check_all_reduce(rank, shape.ranks(), comm, {16411});
     check_send_recv(rank, shape.ranks(), comm, {65537});
+    require_success(ncclCommDestroy(comm), "ncclCommDestroy");
+  });
+  for (const std::string& failure : ranks.join(60s)) ADD_FAILURE() << failure;
+}
+
+// Until all have come so far, without a word between them that the library would hear.
+void wait_for_all(Board& board, int nranks, int stage) {
+  const Stopwatch watch;
+  for (int rank = 0; rank < nranks; ++rank) {
+    while (board.posts[rank].stage < stage) {
+      require(watch.ms() < 20'000, "rank " + std::to_string(rank) + " is not done with round " +
+                                       std::to_string(stage));
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+}
+
+// A rank that is done has nothing more to do with it, even if the network loses what it said last.
+TEST(HostCollectives, need_nobody_who_is_done) {
+  constexpr int kRounds = 8;
+  constexpr std::size_t kCount = 65536;
+  const HostShape shape = {4, 1};
+  const Hosts hosts(shape.hosts);
+  Processes ranks(shape.ranks(), [&](int rank, Board& board) {
+    settle_on(hosts, shape, rank);
+    ncclComm_t comm = join(rank, shape.ranks(), board);
+    TestStream stream;
+    std::vector<int> data(kCount * static_cast<std::size_t>(shape.ranks()), rank);
+    std::vector<int> result(kCount);
+    for (int round = 1; round <= kRounds; ++round) {
+      require_success(ncclReduceScatter(data.data(), result.data(), kCount, ncclInt32, ncclSum,
+                                        comm, stream),
+                      "ReduceScatter");
+      stream.finish();
+      require(result == std::vector<int>(kCount, 6), "the sums");
+      board.posts[rank].stage = round;
+      wait_for_all(board, shape.ranks(), round);
+    }
     require_success(ncclCommDestroy(comm), "ncclCommDestroy");
   });
   for (const std::string& failure : ranks.join(60s)) ADD_FAILURE() << failure;

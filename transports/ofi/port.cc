@@ -1,11 +1,16 @@
 #include "transports/ofi/port.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
 
 #include "src/base/error.h"
+#include "src/base/scope_exit.h"
 #include "src/transport/put_control.h"
 
 namespace catenary::ofi {
@@ -27,6 +32,11 @@ Owned<T> opened(const char* what, const Open& open) {
   T* object = nullptr;
   check(open(&object), what);
   return Owned<T>(object);
+}
+
+// `ofi_rxd` repeats what was lost, and says again what has come, only when it is called.
+bool needs_calls(const fi_info& info) {
+  return std::string_view(info.fabric_attr->prov_name).ends_with("ofi_rxd");
 }
 
 // Whether a provider's queue gives something to sleep on. What `net` of 1.17 gives is readable all
@@ -78,6 +88,31 @@ class OfiPort::Memory final : public PutMemory {
   PutTarget target_;
 };
 
+// Calls a provider now and then, so that a peer which has not heard that its message came need not
+// wait until this rank has something to do again. The provider must be safe to call from several
+// threads.
+class OfiPort::Caller {
+ public:
+  explicit Caller(fid_cq& queue) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);  // signals are the program's
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const ScopeExit restore([&] { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); });
+    thread_ = std::jthread([&queue](const std::stop_token& stop) {
+      constexpr std::chrono::milliseconds kPause{2};
+      while (!stop.stop_requested()) {
+        std::this_thread::sleep_for(kPause);
+        fi_cq_data_entry none;
+        ::fi_cq_read(&queue, &none, 0);
+      }
+    });
+  }
+
+ private:
+  std::jthread thread_;
+};
+
 OfiPort::OfiPort(const fi_info& info, std::size_t events) : info_(copy_of(&info)) {
   const std::size_t most = std::clamp(info_->tx_attr->size, std::size_t{16}, kMostOperations);
   operations_.resize(most);
@@ -99,6 +134,7 @@ OfiPort::~OfiPort() { shut(); }
 
 void OfiPort::open(std::size_t events) {
   fi_info* const info = info_.get();
+  if (needs_calls(*info)) info->domain_attr->threading = FI_THREAD_SAFE;
   fabric_ = opened<fid_fabric>("opening a fabric", [&](fid_fabric** made) {
     return library().open_fabric(info->fabric_attr, made, nullptr);
   });
@@ -126,6 +162,7 @@ void OfiPort::open(std::size_t events) {
   name_.resize(bytes);
   check(::fi_getname(&endpoint_->fid, name_.data(), &bytes), "asking for our own address");
   name_.resize(bytes);
+  if (needs_calls(*info)) caller_ = std::make_unique<Caller>(*queue_);
 }
 
 void OfiPort::open_queue(std::size_t events) {
@@ -377,6 +414,7 @@ void OfiPort::settle() noexcept {
 }
 
 void OfiPort::shut() noexcept {
+  caller_.reset();
   if (endpoint_ && name_of(*info_).find("ofi_rxm") != std::string_view::npos) settle();
   endpoint_.reset();
 }

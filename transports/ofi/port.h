@@ -80,6 +80,8 @@ class OfiPort final : public PutPort {
   int queue_descriptor_ = -1;  // below 0 where the provider has none
   std::unique_ptr<PutMemory> control_memory_;
   Owned<fid_ep> endpoint_;
+  class Caller;
+  std::unique_ptr<Caller> caller_;
 
   Bytes name_;
   std::vector<fi_addr_t> peers_;  // by rank
