@@ -103,8 +103,15 @@ CATENARY_API catError_t catGetDevice(int* device);
 CATENARY_API catError_t catGetDeviceProperties(catDeviceProperties* properties, int device);
 /* Waits for all work of the current device. */
 CATENARY_API catError_t catDeviceSynchronize(void);
-/* The same, and then destroys its streams and frees its memory. */
+/* The same, and then destroys its streams, frees its memory and forgets its notes. */
 CATENARY_API catError_t catDeviceReset(void);
+/* Notes of a device, by their place below CATENARY_DEVICE_NOTES, 0 at first; and one of the calling
+ * thread. For layers on top of this one, which alone know what they mean. */
+#define CATENARY_DEVICE_NOTES 16
+CATENARY_API catError_t catDeviceSetNote(int device, int place, unsigned long long value);
+CATENARY_API catError_t catDeviceGetNote(unsigned long long* value, int device, int place);
+/* Puts `*value` in the place of the thread's note, and the note into `*value`. */
+CATENARY_API catError_t catThreadExchangeNote(unsigned long long* value);
 
 /* ---- Streams. ---- */
 
@@ -120,6 +127,8 @@ CATENARY_API catError_t catStreamWaitEvent(catStream_t stream, catEvent_t event,
                                            unsigned int flags);
 CATENARY_API catError_t catStreamGetFlags(catStream_t stream, unsigned int* flags);
 CATENARY_API catError_t catStreamGetDevice(catStream_t stream, int* device);
+/* A number that no other stream of this process has or had. */
+CATENARY_API catError_t catStreamGetId(catStream_t stream, unsigned long long* id);
 /* Calls fn(userData) on a thread of the library when the work before it is done. It must not wait
  * for work of its own stream. */
 CATENARY_API catError_t catLaunchHostFunc(catStream_t stream, catHostFn_t fn, void* userData);
@@ -150,6 +159,15 @@ CATENARY_API catError_t catMemset(void* to, int value, size_t bytes);
 CATENARY_API catError_t catMemcpyAsync(void* to, const void* from, size_t bytes,
                                        catStream_t stream);
 CATENARY_API catError_t catMemsetAsync(void* to, int value, size_t bytes, catStream_t stream);
+/* The same of `height` rows of `width` bytes, which lie a pitch of at least `width` apart. */
+CATENARY_API catError_t catMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                                    size_t width, size_t height);
+CATENARY_API catError_t catMemset2D(void* to, size_t pitch, int value, size_t width, size_t height);
+CATENARY_API catError_t catMemcpy2DAsync(void* to, size_t to_pitch, const void* from,
+                                         size_t from_pitch, size_t width, size_t height,
+                                         catStream_t stream);
+CATENARY_API catError_t catMemset2DAsync(void* to, size_t pitch, int value, size_t width,
+                                         size_t height, catStream_t stream);
 CATENARY_API catError_t catMemGetInfo(size_t* free_bytes, size_t* total_bytes);
 CATENARY_API catError_t catPointerGetAttributes(catPointerAttributes* attributes,
                                                 const void* pointer);

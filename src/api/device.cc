@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 #include "src/base/error.h"
 #include "src/base/log.h"
@@ -17,12 +18,15 @@
 #include "src/device/memory.h"
 #include "src/device/process_life.h"
 #include "src/device/properties.h"
+#include "src/device/rows.h"
 
 namespace catenary {
 namespace {
 
 thread_local catError_t last_error = catSuccess;
 thread_local ThreadText<512> last_message;
+thread_local unsigned long long thread_note = 0;
+static_assert(Device::kNotes == CATENARY_DEVICE_NOTES);
 
 catError_t keep(catError_t error, const char* message) noexcept {
   last_error = error;
@@ -87,6 +91,36 @@ Event& to_event(catEvent_t handle) {
 
 void check_range(const void* memory, std::size_t bytes) {
   require(memory != nullptr || bytes == 0, "a memory address is null");
+}
+
+std::size_t checked_bytes(std::size_t pitch, std::size_t width, std::size_t height) {
+  require(pitch >= width, "a pitch is less than the width of a row");
+  std::size_t bytes = 0;
+  require(!__builtin_mul_overflow(pitch, height, &bytes), "rows reach beyond all memory");
+  return width == 0 ? 0 : bytes;
+}
+
+RowCopy rows_to_copy(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                     std::size_t width, std::size_t height) {
+  check_range(to, checked_bytes(to_pitch, width, height));
+  check_range(from, checked_bytes(from_pitch, width, height));
+  return {static_cast<std::byte*>(to),
+          to_pitch,
+          static_cast<const std::byte*>(from),
+          from_pitch,
+          width,
+          height};
+}
+
+RowFill rows_to_fill(void* to, std::size_t pitch, int value, std::size_t width,
+                     std::size_t height) {
+  check_range(to, checked_bytes(pitch, width, height));
+  return {static_cast<std::byte*>(to), pitch, value, width, height};
+}
+
+std::atomic<std::uint64_t>& note_of(int device, int place) {
+  require(place >= 0 && place < CATENARY_DEVICE_NOTES, "a device has no such note");
+  return Device::get(device).note(static_cast<std::size_t>(place));
 }
 
 void* allocate(std::size_t bytes, MemoryKind kind) {
@@ -197,6 +231,24 @@ catError_t catDeviceReset(void) {
   return guarded([] { Device::current().reset(); });
 }
 
+catError_t catDeviceSetNote(int device, int place, unsigned long long value) {
+  return guarded([&] { note_of(device, place).store(value); });
+}
+
+catError_t catDeviceGetNote(unsigned long long* value, int device, int place) {
+  return guarded([&] {
+    require(value != nullptr, "value is null");
+    *value = note_of(device, place).load();
+  });
+}
+
+catError_t catThreadExchangeNote(unsigned long long* value) {
+  return guarded([&] {
+    require(value != nullptr, "value is null");
+    std::swap(*value, thread_note);
+  });
+}
+
 catError_t catStreamCreate(catStream_t* stream) {
   return catStreamCreateWithFlags(stream, catStreamDefault);
 }
@@ -247,6 +299,13 @@ catError_t catStreamGetDevice(catStream_t stream, int* device) {
   return guarded([&] {
     require(device != nullptr, "device is null");
     *device = to_stream(stream).device().ordinal();
+  });
+}
+
+catError_t catStreamGetId(catStream_t stream, unsigned long long* id) {
+  return guarded([&] {
+    require(id != nullptr, "id is null");
+    *id = to_stream(stream).id();
   });
 }
 
@@ -352,6 +411,41 @@ catError_t catMemsetAsync(void* to, int value, size_t bytes, catStream_t stream)
     check_range(to, bytes);
     Stream& where = to_stream(stream);
     if (bytes != 0) where.enqueue_fill(to, value, bytes);
+  });
+}
+
+catError_t catMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                       size_t height) {
+  return guarded([&] {
+    const RowCopy rows = rows_to_copy(to, to_pitch, from, from_pitch, width, height);
+    Device::current().wait_for_default_stream();
+    rows.run();
+  });
+}
+
+catError_t catMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
+  return guarded([&] {
+    const RowFill rows = rows_to_fill(to, pitch, value, width, height);
+    Device::current().wait_for_default_stream();
+    rows.run();
+  });
+}
+
+catError_t catMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                            size_t width, size_t height, catStream_t stream) {
+  return guarded([&] {
+    const RowCopy rows = rows_to_copy(to, to_pitch, from, from_pitch, width, height);
+    Stream& where = to_stream(stream);
+    if (rows.bytes() != 0) where.enqueue_rows(rows);
+  });
+}
+
+catError_t catMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
+                            catStream_t stream) {
+  return guarded([&] {
+    const RowFill rows = rows_to_fill(to, pitch, value, width, height);
+    Stream& where = to_stream(stream);
+    if (rows.bytes() != 0) where.enqueue_rows(rows);
   });
 }
 

@@ -160,6 +160,7 @@ void Device::reset() {
     if (stream_handles().find(stream->handle_) == stream.get()) destroy_stream(*stream);
   }
   Memory::process().free_all(ordinal());
+  for (auto& note : notes_) note.store(0);
 }
 
 namespace {

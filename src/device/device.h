@@ -7,6 +7,9 @@
 // that used the library, where no device works.
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -53,10 +56,14 @@ class Device {
 
   // Waits for all that is enqueued on any stream now.
   void synchronize();
-  // Waits for everything, then frees the device's streams and memory.
+  // Waits for everything, then frees the device's streams and memory, and forgets its notes.
   void reset();
   // Waits for what the default stream would have to wait for now.
   void wait_for_default_stream();
+
+  // Words that the layer above keeps with the device, and alone knows the meaning of; 0 at first.
+  static constexpr std::size_t kNotes = 16;
+  std::atomic<std::uint64_t>& note(std::size_t place) noexcept { return notes_[place]; }
 
   Executor& executor() noexcept { return executor_; }
   Lane& compute_lane() noexcept { return compute_lane_; }
@@ -75,6 +82,7 @@ class Device {
   Lane copy_lane_;
   std::mutex streams_mutex_;
   std::vector<std::shared_ptr<Stream>> streams_;  // all but the default one
+  std::array<std::atomic<std::uint64_t>, kNotes> notes_{};
 };
 
 // Waits here and drives the device until predicate() holds; false if `wait` ended it before.

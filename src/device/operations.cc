@@ -113,6 +113,16 @@ class FillTask final : public MemoryTask {
   const int value_;
 };
 
+template <typename Rows>
+class RowsTask final : public MemoryTask {
+ public:
+  RowsTask(Device& device, const Rows& rows) : MemoryTask(device, rows.bytes()), rows_(rows) {}
+  void execute() override { rows_.run(); }
+
+ private:
+  const Rows rows_;
+};
+
 }  // namespace
 
 TaskPtr make_record_task(std::shared_ptr<EventPoint> point) {
@@ -133,6 +143,14 @@ TaskPtr make_copy_task(Device& device, void* to, const void* from, std::size_t b
 
 TaskPtr make_fill_task(Device& device, void* to, int value, std::size_t bytes) {
   return TaskPtr(new FillTask(device, to, value, bytes));
+}
+
+TaskPtr make_rows_task(Device& device, const RowCopy& rows) {
+  return TaskPtr(new RowsTask(device, rows));
+}
+
+TaskPtr make_rows_task(Device& device, const RowFill& rows) {
+  return TaskPtr(new RowsTask(device, rows));
 }
 
 }  // namespace catenary

@@ -7,6 +7,7 @@
 
 #include "src/device/event.h"
 #include "src/device/lane.h"
+#include "src/device/rows.h"
 #include "src/device/stream.h"
 #include "src/device/task.h"
 
@@ -20,5 +21,7 @@ TaskPtr make_wait_task(std::shared_ptr<EventPoint> point);
 TaskPtr make_host_function_task(Device& device, Stream::HostFunction function, void* data);
 TaskPtr make_copy_task(Device& device, void* to, const void* from, std::size_t bytes);
 TaskPtr make_fill_task(Device& device, void* to, int value, std::size_t bytes);
+TaskPtr make_rows_task(Device& device, const RowCopy& rows);
+TaskPtr make_rows_task(Device& device, const RowFill& rows);
 
 }  // namespace catenary

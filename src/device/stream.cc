@@ -5,6 +5,14 @@
 #include "src/device/operations.h"
 
 namespace catenary {
+namespace {
+
+constinit std::atomic<std::uint64_t> next_id{1};
+
+}  // namespace
+
+Stream::Stream(Device& device, Kind kind) noexcept
+    : device_(device), kind_(kind), id_(next_id.fetch_add(1, std::memory_order_relaxed)) {}
 
 Stream::~Stream() = default;
 
@@ -33,6 +41,10 @@ void Stream::enqueue_copy(void* to, const void* from, std::size_t bytes) {
 void Stream::enqueue_fill(void* to, int value, std::size_t bytes) {
   enqueue(make_fill_task(device_, to, value, bytes));
 }
+
+void Stream::enqueue_rows(const RowCopy& rows) { enqueue(make_rows_task(device_, rows)); }
+
+void Stream::enqueue_rows(const RowFill& rows) { enqueue(make_rows_task(device_, rows)); }
 
 bool Stream::query() {
   if (!idle()) device_.executor().visit();

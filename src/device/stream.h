@@ -14,6 +14,7 @@
 
 #include "src/device/counter.h"
 #include "src/device/ring_queue.h"
+#include "src/device/rows.h"
 #include "src/device/task.h"
 
 struct CUstream_st;
@@ -29,13 +30,15 @@ class Stream {
   enum class Kind : std::uint8_t { kDefault, kBlocking, kNonBlocking };
   using HostFunction = void (*)(void* data);
 
-  Stream(Device& device, Kind kind) noexcept : device_(device), kind_(kind) {}
+  Stream(Device& device, Kind kind) noexcept;
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
   Device& device() const noexcept { return device_; }
   Kind kind() const noexcept { return kind_; }
+  // What no other stream of the process ever has, before or after.
+  std::uint64_t id() const noexcept { return id_; }
 
   // Appends a task, and tries at once what can be done without waiting. If this throws, the task is
   // the caller's still.
@@ -50,6 +53,8 @@ class Stream {
   // Like memmove and memset, in order; the memory must stay valid until done.
   void enqueue_copy(void* to, const void* from, std::size_t bytes);
   void enqueue_fill(void* to, int value, std::size_t bytes);
+  void enqueue_rows(const RowCopy& rows);
+  void enqueue_rows(const RowFill& rows);
 
   // Whether all that was enqueued is done.
   bool idle() const noexcept {
@@ -71,6 +76,7 @@ class Stream {
 
   Device& device_;
   const Kind kind_;
+  const std::uint64_t id_;
   CUstream_st* handle_ = nullptr;  // null for the default stream; owned by the device
   RingQueue<Item> items_;          // under the drive lock
 

@@ -91,6 +91,17 @@ TEST(Device, reset_takes_streams_and_memory_back) {
   Memory::process().free(other, MemoryKind::kDevice);
 }
 
+TEST(Device, keeps_notes_of_its_own_until_reset) {
+  Device& device = Device::get(11);
+  EXPECT_EQ(device.note(3).load(), 0u);
+  device.note(3) = 7;
+  EXPECT_EQ(device.note(3).load(), 7u);
+  EXPECT_EQ(device.note(4).load(), 0u);
+  EXPECT_EQ(Device::get(12).note(3).load(), 0u);
+  device.reset();
+  EXPECT_EQ(device.note(3).load(), 0u);
+}
+
 TEST(Device, refuses_to_destroy_a_stream_twice) {
   Device& device = Device::get(10);
   EXPECT_THROW(device.destroy_stream(device.default_stream()), DeviceError);

@@ -174,6 +174,42 @@ TEST(DefaultStream, waits_for_earlier_work_of_blocking_streams_only) {
   device.synchronize();
 }
 
+TEST(Stream, copies_and_fills_rows_and_leaves_what_lies_between) {
+  Device& device = fresh_device();
+  Stream& stream = device.create_stream(true);
+  for (const std::size_t width : {std::size_t{3}, std::size_t{3000}}) {  // in a poll, and on a lane
+    const std::size_t height = 50, pitch = width + 5;
+    std::vector<std::byte> from(width * height, std::byte{1});
+    std::vector<std::byte> to(pitch * height, std::byte{9});
+    stream.enqueue_rows(RowCopy{to.data(), pitch, from.data(), width, width, height});
+    stream.enqueue_rows(RowFill{to.data(), pitch, 2, 1, height});
+    stream.synchronize();
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      const std::size_t column = i % pitch;
+      ASSERT_EQ(static_cast<int>(to[i]), column == 0 ? 2 : column < width ? 1 : 9) << i;
+    }
+    stream.enqueue_rows(RowCopy{from.data(), width, to.data() + width - 1, pitch, 2, 1});
+    std::vector<std::byte> same(from.size());
+    stream.enqueue_rows(RowCopy{same.data(), width, from.data(), width, width, height});
+    stream.synchronize();
+    EXPECT_EQ(from[1], std::byte{9});
+    EXPECT_EQ(same, from);
+  }
+  device.destroy_stream(stream);
+}
+
+TEST(Stream, has_a_number_that_no_other_has) {
+  Device& device = fresh_device();
+  Stream& one = device.create_stream(true);
+  const std::uint64_t id = one.id();
+  EXPECT_EQ(one.id(), id);
+  EXPECT_NE(device.default_stream().id(), id);
+  device.destroy_stream(one);
+  Stream& two = device.create_stream(true);
+  EXPECT_NE(two.id(), id);
+  device.destroy_stream(two);
+}
+
 TEST(StreamHandle, garbage_is_told_apart) {
   Device& device = fresh_device();
   int something = 0;
