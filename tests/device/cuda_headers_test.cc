@@ -1,8 +1,11 @@
-// Headers of CUDA beside the runtime: short vectors, complex numbers, threads of kernels.
+// Headers of CUDA beside the runtime: short vectors, complex numbers, threads of kernels,
+// what tools are told.
 #include <cuComplex.h>
 #include <device_launch_parameters.h>
 #include <gtest/gtest.h>
 #include <library_types.h>
+#include <nvToolsExt.h>
+#include <nvtx3/nvToolsExtCudaRt.h>
 #include <vector_functions.h>
 
 namespace {
@@ -42,6 +45,33 @@ TEST(CudaKernel, is_a_function_that_one_thread_runs) {
   kernel(&where);
   EXPECT_EQ(where, 1);
   EXPECT_EQ(gridDim.x * static_cast<unsigned>(warpSize) + blockIdx.y, 1u);
+}
+
+TEST(Nvtx, says_that_nobody_watches) {
+  nvtxInitialize(nullptr);
+  const nvtxDomainHandle_t domain = nvtxDomainCreateA("test");
+  nvtxEventAttributes_t event = {};
+  event.version = NVTX_VERSION;
+  event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  event.colorType = NVTX_COLOR_ARGB;
+  event.color = 0xff00ff00;
+  event.payloadType = NVTX_PAYLOAD_TYPE_INT64;
+  event.payload.llValue = -1;
+  event.messageType = NVTX_MESSAGE_TYPE_ASCII;
+  event.message.ascii = "range";
+  EXPECT_EQ(nvtxRangePush("outer"), NVTX_NO_PUSH_POP_TRACKING);
+  EXPECT_EQ(nvtxRangePushEx(&event), NVTX_NO_PUSH_POP_TRACKING);
+  EXPECT_EQ(nvtxDomainRangePushEx(domain, &event), NVTX_NO_PUSH_POP_TRACKING);
+  EXPECT_EQ(nvtxDomainRangePop(domain), NVTX_NO_PUSH_POP_TRACKING);
+  EXPECT_EQ(nvtxRangePop(), NVTX_NO_PUSH_POP_TRACKING);
+  EXPECT_EQ(nvtxRangePushW(L"wide"), NVTX_NO_PUSH_POP_TRACKING);
+  nvtxRangeEnd(nvtxRangeStartEx(&event));
+  nvtxMark("mark");
+  nvtxMarkEx(&event);
+  nvtxNameOsThread(1, "thread");
+  nvtxNameCudaStream(nullptr, "stream");
+  nvtxDomainDestroy(domain);
+  EXPECT_EQ(sizeof event, 48u);
 }
 
 }  // namespace

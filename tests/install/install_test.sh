@@ -13,7 +13,8 @@ mv "$scratch/first" "$scratch/prefix"
 prefix=$scratch/prefix
 
 for file in include/nccl.h include/catenary/device.h include/catenary/collectives.h include/cuda_compat/cuda_runtime.h \
-  include/cuda_compat/cuda_fp16.h "$libdir/libnccl.so" "$libdir/libnccl.so.2"; do
+  include/cuda_compat/cuda_fp16.h include/cuda_compat/nvtx3/nvToolsExt.h \
+  "$libdir/libnccl.so" "$libdir/libnccl.so.2"; do
   [[ -e $prefix/$file ]] || { echo "not installed: $file"; exit 1; }
 done
 [[ $(readlink "$prefix/$libdir/libnccl.so") == libnccl.so.2* ]]
