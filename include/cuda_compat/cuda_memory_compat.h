@@ -103,6 +103,56 @@ CATENARY_CUDART_CALL cudaError_t cudaMemsetAsync(void* memory, int value, size_t
                                                  cudaStream_t stream CATENARY_DEFAULT(0)) {
   return catenaryToCuda(catMemsetAsync(memory, value, bytes, stream));
 }
+
+/* Rows of `width` bytes that lie a pitch apart. */
+static inline cudaError_t catenaryCheckRows(size_t to_pitch, size_t from_pitch, size_t width,
+                                            enum cudaMemcpyKind kind) {
+  if (!catenaryKnownKind(kind)) return catenaryFail(cudaErrorInvalidMemcpyDirection);
+  if (to_pitch < width || from_pitch < width) return catenaryFail(cudaErrorInvalidPitchValue);
+  return cudaSuccess;
+}
+CATENARY_CUDART_CALL cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from,
+                                              size_t from_pitch, size_t width, size_t height,
+                                              enum cudaMemcpyKind kind) {
+  const cudaError_t error = catenaryCheckRows(to_pitch, from_pitch, width, kind);
+  if (error != cudaSuccess) return error;
+  return catenaryToCuda(catMemcpy2D(to, to_pitch, from, from_pitch, width, height));
+}
+CATENARY_CUDART_CALL cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from,
+                                                   size_t from_pitch, size_t width, size_t height,
+                                                   enum cudaMemcpyKind kind,
+                                                   cudaStream_t stream CATENARY_DEFAULT(0)) {
+  const cudaError_t error = catenaryCheckRows(to_pitch, from_pitch, width, kind);
+  if (error != cudaSuccess) return error;
+  return catenaryToCuda(catMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, stream));
+}
+CATENARY_CUDART_CALL cudaError_t cudaMemset2D(void* memory, size_t pitch, int value, size_t width,
+                                              size_t height) {
+  const cudaError_t error = catenaryCheckRows(pitch, pitch, width, cudaMemcpyDefault);
+  if (error != cudaSuccess) return error;
+  return catenaryToCuda(catMemset2D(memory, pitch, value, width, height));
+}
+CATENARY_CUDART_CALL cudaError_t cudaMemset2DAsync(void* memory, size_t pitch, int value,
+                                                   size_t width, size_t height,
+                                                   cudaStream_t stream CATENARY_DEFAULT(0)) {
+  const cudaError_t error = catenaryCheckRows(pitch, pitch, width, cudaMemcpyDefault);
+  if (error != cudaSuccess) return error;
+  return catenaryToCuda(catMemset2DAsync(memory, pitch, value, width, height, stream));
+}
+/* Rows begin where blocks may: as far apart as the alignment of catMalloc. */
+CATENARY_CUDART_CALL cudaError_t cudaMallocPitch(void** memory, size_t* pitch, size_t width,
+                                                 size_t height) {
+  const size_t apart = (width + 255) / 256 * 256;
+  cudaError_t error;
+  if (pitch == NULL) return catenaryFail(cudaErrorInvalidValue);
+  if (apart < width || (height != 0 && apart > (size_t)-1 / height)) {
+    return catenaryFail(cudaErrorMemoryAllocation);
+  }
+  error = cudaMalloc(memory, apart * height);
+  if (error == cudaSuccess) *pitch = apart;
+  return error;
+}
+
 /* A hint, and the memory is where it should be. */
 CATENARY_CUDART_CALL cudaError_t cudaMemPrefetchAsync(const void* memory, size_t bytes, int device,
                                                       cudaStream_t stream CATENARY_DEFAULT(0)) {
@@ -110,6 +160,21 @@ CATENARY_CUDART_CALL cudaError_t cudaMemPrefetchAsync(const void* memory, size_t
   (void)device;
   (void)stream;
   return memory != NULL ? cudaSuccess : catenaryFail(cudaErrorInvalidValue);
+}
+/* Advice, which may be without effect: there is one place for memory, and all devices reach it. */
+CATENARY_CUDART_CALL cudaError_t cudaMemAdvise(const void* memory, size_t bytes,
+                                               enum cudaMemoryAdvise advice, int device) {
+  catDeviceProperties known;
+  if (memory == NULL || bytes == 0 || advice < cudaMemAdviseSetReadMostly ||
+      advice > cudaMemAdviseUnsetAccessedBy) {
+    return catenaryFail(cudaErrorInvalidValue);
+  }
+  /* These are not about a device. */
+  if (advice == cudaMemAdviseSetReadMostly || advice == cudaMemAdviseUnsetReadMostly ||
+      advice == cudaMemAdviseUnsetPreferredLocation || device == cudaCpuDeviceId) {
+    return cudaSuccess;
+  }
+  return catenaryToCuda(catGetDeviceProperties(&known, device));
 }
 
 #endif /* CATENARY_CUDA_COMPAT_CUDA_MEMORY_COMPAT_H_ */

@@ -6,6 +6,8 @@
 #define CATENARY_CUDA_COMPAT_CUDA_RUNTIME_H_
 
 #include "cuda_runtime_api.h"
+#include "library_types.h"
+#include "vector_functions.h"
 
 #ifdef __cplusplus
 
@@ -44,6 +46,31 @@ static inline cudaError_t cudaLaunchKernel(Function* function, dim3 grid, dim3 b
                                            cudaStream_t stream = nullptr) {
   return cudaLaunchKernel(reinterpret_cast<const void*>(function), grid, block, arguments,
                           shared_bytes, stream);
+}
+template <typename T>
+static inline cudaError_t cudaMallocPitch(T** memory, size_t* pitch, size_t width, size_t height) {
+  return cudaMallocPitch(reinterpret_cast<void**>(memory), pitch, width, height);
+}
+template <typename T>
+static inline cudaError_t cudaMallocFromPoolAsync(T** memory, size_t bytes, cudaMemPool_t pool,
+                                                  cudaStream_t stream) {
+  return cudaMallocFromPoolAsync(reinterpret_cast<void**>(memory), bytes, pool, stream);
+}
+/* The same by the name that the pool only adds to. */
+template <typename T>
+static inline cudaError_t cudaMallocAsync(T** memory, size_t bytes, cudaMemPool_t pool,
+                                          cudaStream_t stream) {
+  return cudaMallocFromPoolAsync(reinterpret_cast<void**>(memory), bytes, pool, stream);
+}
+template <typename Function>
+static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes,
+                                                Function* function) {
+  return cudaFuncGetAttributes(attributes, reinterpret_cast<const void*>(function));
+}
+template <typename Function>
+static inline cudaError_t cudaFuncSetAttribute(Function* function, cudaFuncAttribute attribute,
+                                               int value) {
+  return cudaFuncSetAttribute(reinterpret_cast<const void*>(function), attribute, value);
 }
 /* The form of CUDA 11. */
 static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,

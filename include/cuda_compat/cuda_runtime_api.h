@@ -38,8 +38,12 @@ CATENARY_CUDART_CALL cudaError_t cudaPeekAtLastError(void) {
   return catenaryToCuda(catPeekAtLastError());
 }
 CATENARY_CUDART_CALL const char* cudaGetErrorString(cudaError_t error) {
-  return error == cudaErrorInvalidMemcpyDirection ? "invalid copy direction for memcpy"
-                                                  : catGetErrorString((catError_t)error);
+  switch (error) {
+    case cudaErrorInvalidPitchValue: return "invalid pitch argument";
+    case cudaErrorSymbolNotFound: return "no call of this name";
+    case cudaErrorInvalidMemcpyDirection: return "invalid copy direction for memcpy";
+    default: return catGetErrorString((catError_t)error);
+  }
 }
 CATENARY_CUDART_CALL const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
@@ -47,11 +51,13 @@ CATENARY_CUDART_CALL const char* cudaGetErrorName(cudaError_t error) {
     case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
     case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
     case cudaErrorInitializationError: return "cudaErrorInitializationError";
+    case cudaErrorInvalidPitchValue: return "cudaErrorInvalidPitchValue";
     case cudaErrorInvalidMemcpyDirection: return "cudaErrorInvalidMemcpyDirection";
     case cudaErrorNoDevice: return "cudaErrorNoDevice";
     case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
     case cudaErrorOperatingSystem: return "cudaErrorOperatingSystem";
     case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
+    case cudaErrorSymbolNotFound: return "cudaErrorSymbolNotFound";
     case cudaErrorNotReady: return "cudaErrorNotReady";
     case cudaErrorNotPermitted: return "cudaErrorNotPermitted";
     case cudaErrorNotSupported: return "cudaErrorNotSupported";
@@ -82,10 +88,6 @@ CATENARY_CUDART_CALL cudaError_t cudaSetDevice(int device) {
 CATENARY_CUDART_CALL cudaError_t cudaGetDevice(int* device) {
   return catenaryToCuda(catGetDevice(device));
 }
-/* Flags choose how to wait; the library sees to that itself. */
-CATENARY_CUDART_CALL cudaError_t cudaSetDeviceFlags(unsigned int flags) {
-  return flags <= 0x1f ? cudaSuccess : catenaryFail(cudaErrorInvalidValue);
-}
 CATENARY_CUDART_CALL cudaError_t cudaDeviceSynchronize(void) {
   return catenaryToCuda(catDeviceSynchronize());
 }
@@ -106,6 +108,9 @@ CATENARY_CUDART_CALL cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* 
   prop->totalGlobalMem = known.totalGlobalMem;
   prop->warpSize = 1;
   prop->maxThreadsPerBlock = 1;
+  prop->maxThreadsPerMultiProcessor = 1;
+  prop->maxBlocksPerMultiProcessor = 1;
+  for (int i = 0; i < 3; ++i) prop->maxThreadsDim[i] = prop->maxGridSize[i] = 1;
   prop->major = CATENARY_COMPUTE_CAPABILITY_MAJOR;
   prop->minor = CATENARY_COMPUTE_CAPABILITY_MINOR;
   prop->multiProcessorCount = known.multiProcessorCount;
@@ -119,38 +124,12 @@ CATENARY_CUDART_CALL cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* 
   prop->managedMemory = 1;
   prop->pageableMemoryAccess = 1;
   prop->concurrentManagedAccess = 1;
-  return cudaSuccess;
-}
-
-CATENARY_CUDART_CALL cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attr,
-                                                        int device) {
-  struct cudaDeviceProp prop;
-  const cudaError_t error = cudaGetDeviceProperties(&prop, device);
-  if (error != cudaSuccess) return error;
-  if (value == NULL) return catenaryFail(cudaErrorInvalidValue);
-  switch (attr) {
-    case cudaDevAttrMaxThreadsPerBlock: *value = prop.maxThreadsPerBlock; break;
-    case cudaDevAttrWarpSize: *value = prop.warpSize; break;
-    case cudaDevAttrMultiProcessorCount: *value = prop.multiProcessorCount; break;
-    case cudaDevAttrIntegrated: *value = prop.integrated; break;
-    case cudaDevAttrCanMapHostMemory: *value = prop.canMapHostMemory; break;
-    case cudaDevAttrComputeMode: *value = prop.computeMode; break;
-    case cudaDevAttrConcurrentKernels: *value = prop.concurrentKernels; break;
-    case cudaDevAttrPciBusId: *value = prop.pciBusID; break;
-    case cudaDevAttrPciDeviceId: *value = prop.pciDeviceID; break;
-    case cudaDevAttrAsyncEngineCount: *value = prop.asyncEngineCount; break;
-    case cudaDevAttrUnifiedAddressing: *value = prop.unifiedAddressing; break;
-    case cudaDevAttrPciDomainId: *value = prop.pciDomainID; break;
-    case cudaDevAttrComputeCapabilityMajor: *value = prop.major; break;
-    case cudaDevAttrComputeCapabilityMinor: *value = prop.minor; break;
-    case cudaDevAttrStreamPrioritiesSupported: *value = prop.streamPrioritiesSupported; break;
-    case cudaDevAttrManagedMemory: *value = prop.managedMemory; break;
-    case cudaDevAttrPageableMemoryAccess: *value = prop.pageableMemoryAccess; break;
-    case cudaDevAttrConcurrentManagedAccess: *value = prop.concurrentManagedAccess; break;
-    case cudaDevAttrCooperativeLaunch: *value = prop.cooperativeLaunch; break;
-    case cudaDevAttrMemoryPoolsSupported: *value = 0; break;
-    default: return catenaryFail(cudaErrorInvalidValue);
-  }
+  prop->hostNativeAtomicSupported = 1;
+  prop->canUseHostPointerForRegisteredMem = 1;
+  prop->pageableMemoryAccessUsesHostPageTables = 1;
+  prop->directManagedMemAccessFromHost = 1;
+  prop->hostRegisterSupported = 1;
+  prop->memPitch = 0x7fffffff;
   return cudaSuccess;
 }
 
@@ -220,6 +199,12 @@ CATENARY_CUDART_CALL cudaError_t cudaStreamGetPriority(cudaStream_t stream, int*
 }
 CATENARY_CUDART_CALL cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int* flags) {
   return catenaryToCuda(catStreamGetFlags(stream, flags));
+}
+CATENARY_CUDART_CALL cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
+  return catenaryToCuda(catStreamGetDevice(stream, device));
+}
+CATENARY_CUDART_CALL cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
+  return catenaryToCuda(catStreamGetId(stream, id));
 }
 CATENARY_CUDART_CALL cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return catenaryToCuda(catStreamDestroy(stream));
@@ -307,7 +292,11 @@ CATENARY_CUDART_CALL cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEv
   return catenaryToCuda(catStreamWaitEvent(stream, event, flags));
 }
 
+#include "cuda_device_compat.h"
 #include "cuda_memory_compat.h"
+#include "cuda_pools_compat.h"
 #include "cuda_unsupported_compat.h"
+/* These come after what they use. */
+#include "cuda_graphs_compat.h"
 
 #endif /* CATENARY_CUDA_COMPAT_CUDA_RUNTIME_API_H_ */

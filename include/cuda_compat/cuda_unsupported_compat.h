@@ -1,6 +1,6 @@
 /*
- * What has no meaning without a GPU: kernels, graphs, memory handles of CUDA. Programs that name
- * these calls compile, and learn by cudaErrorNotSupported that they cannot have them. A part of
+ * What has no meaning without a GPU: kernels, memory handles of CUDA. Programs that name these
+ * calls compile, and learn by cudaErrorNotSupported that they cannot have them. A part of
  * cuda_runtime_api.h, which includes it.
  */
 #ifndef CATENARY_CUDA_COMPAT_CUDA_UNSUPPORTED_COMPAT_H_
@@ -18,40 +18,26 @@ CATENARY_CUDART_CALL cudaError_t cudaLaunchKernel(const void* function, dim3 gri
   return catenaryFail(cudaErrorNotSupported);
 }
 
-/* Nothing is ever being captured. */
-CATENARY_CUDART_CALL cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
-                                                       enum cudaStreamCaptureStatus* status) {
-  unsigned int flags = 0;
-  if (status == NULL) return catenaryFail(cudaErrorInvalidValue);
-  *status = cudaStreamCaptureStatusNone;
-  return catenaryToCuda(catStreamGetFlags(stream, &flags));
-}
-CATENARY_CUDART_CALL cudaError_t cudaStreamBeginCapture(cudaStream_t stream,
-                                                        enum cudaStreamCaptureMode mode) {
-  CATENARY_UNUSED2(stream, mode);
+/* No function is one of a device. */
+CATENARY_CUDART_CALL cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes* attributes,
+                                                       const void* function) {
+  CATENARY_UNUSED2(attributes, function);
   return catenaryFail(cudaErrorNotSupported);
 }
-CATENARY_CUDART_CALL cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  (void)stream;
-  if (graph != NULL) *graph = NULL;
+CATENARY_CUDART_CALL cudaError_t cudaFuncSetAttribute(const void* function,
+                                                      enum cudaFuncAttribute attribute, int value) {
+  CATENARY_UNUSED3(function, attribute, value);
   return catenaryFail(cudaErrorNotSupported);
 }
-CATENARY_CUDART_CALL cudaError_t cudaGraphInstantiate(
-    cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags CATENARY_DEFAULT(0)) {
-  CATENARY_UNUSED2(graph, flags);
-  if (executable != NULL) *executable = NULL;
+CATENARY_CUDART_CALL cudaError_t cudaFuncSetCacheConfig(const void* function,
+                                                        enum cudaFuncCache config) {
+  CATENARY_UNUSED2(function, config);
   return catenaryFail(cudaErrorNotSupported);
 }
-CATENARY_CUDART_CALL cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  CATENARY_UNUSED2(executable, stream);
-  return catenaryFail(cudaErrorNotSupported);
-}
-CATENARY_CUDART_CALL cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
-  (void)executable;
-  return catenaryFail(cudaErrorNotSupported);
-}
-CATENARY_CUDART_CALL cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  (void)graph;
+CATENARY_CUDART_CALL cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+    int* blocks, const void* function, int block_size, size_t shared_bytes) {
+  CATENARY_UNUSED2(blocks, function);
+  CATENARY_UNUSED2(block_size, shared_bytes);
   return catenaryFail(cudaErrorNotSupported);
 }
 

@@ -5,6 +5,7 @@
 #include <cuda_fp8.h>
 #include <cuda_profiler_api.h>
 #include <cuda_runtime.h>
+#include <nvtx3/nvToolsExt.h>
 #include <string.h>
 
 #define CHECK(call)                            \
@@ -17,6 +18,30 @@ static void add_one(void* data) { ++*(int*)data; }
 
 static void on_stream(cudaStream_t stream, cudaError_t status, void* data) {
   if (stream != NULL && status == cudaSuccess) ++*(int*)data;
+}
+
+/* Calls that have other forms in C++. */
+static int use_rows_and_pools(void) {
+  char* memory = NULL;
+  size_t pitch = 0;
+  cudaMemPool_t pool = NULL;
+  unsigned long long threshold = 5;
+  enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
+  struct cudaFuncAttributes attributes;
+  const int2 pair = make_int2(1, 2);
+  CHECK(cudaMallocPitch((void**)&memory, &pitch, 3, 2));
+  CHECK(cudaMemset2DAsync(memory, pitch, pair.y, 3, 2, NULL));
+  CHECK(cudaDeviceSynchronize());
+  if (memory[pitch + 2] != 2) return __LINE__;
+  CHECK(cudaFree(memory));
+  CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
+  CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+  CHECK(cudaMallocFromPoolAsync((void**)&memory, 16, pool, NULL));
+  CHECK(cudaFreeAsync(memory, NULL));
+  CHECK(cudaStreamGetCaptureInfo(NULL, &status, NULL, NULL, NULL, NULL));
+  if (status != cudaStreamCaptureStatusNone) return __LINE__;
+  if (cudaFuncGetAttributes(&attributes, NULL) != cudaErrorNotSupported) return __LINE__;
+  return 0;
 }
 
 /* 0, or the line that went wrong. */
@@ -33,6 +58,9 @@ int run_cuda_program(void) {
   CHECK(cudaProfilerStop());
   cudaEvent_t start, stop;
   cudaDeviceProp properties;
+  const int line = use_rows_and_pools();
+  if (line != 0) return line;
+  nvtxRangePush("copies");
   for (int i = 0; i < kCount; ++i) from[i] = (float)i;
   CHECK(cudaGetDeviceCount(&devices));
   CHECK(cudaSetDevice(0));
@@ -62,6 +90,7 @@ int run_cuda_program(void) {
   CHECK(cudaStreamDestroy(stream));
   CHECK(cudaFree(memory));
   CHECK(cudaFreeHost(pinned));
+  nvtxRangePop();
   CHECK(cudaDeviceSynchronize());
   return 0;
 }

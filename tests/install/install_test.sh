@@ -60,8 +60,8 @@ cc "$scratch/look.c" -o "$scratch/look" -L"$cuda/lib64" -Wl,-rpath,"$cuda/lib64"
 # Whatever the headers have is in the libraries.
 for library in cudart cuda; do
   mark=CATENARY_${library^^}_CALL
-  diff <(cat "$cuda"/include/cuda*.h | tr '\n' ' ' | grep -oE "$mark [a-zA-Z_* ]*\(" |
-    grep -oE 'cu[a-zA-Z]+\($' | tr -d '(' | sort -u) \
+  diff <(cat "$cuda"/include/cuda*.h | tr '\n' ' ' | grep -oE "$mark [a-zA-Z0-9_* ]*\(" |
+    grep -oE 'cu[a-zA-Z0-9]+\($' | tr -d '(' | sort -u) \
     <(nm -D --defined-only "$cuda/lib64/lib$library.so" | awk '$2 == "T" { print $3 }' | sort -u)
 done
 
