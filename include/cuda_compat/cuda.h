@@ -26,6 +26,7 @@ typedef enum cudaError_enum {
   CUDA_ERROR_INVALID_CONTEXT = 201,
   CUDA_ERROR_OPERATING_SYSTEM = 304,
   CUDA_ERROR_INVALID_HANDLE = 400,
+  CUDA_ERROR_NOT_FOUND = 500,
   CUDA_ERROR_NOT_READY = 600,
   CUDA_ERROR_NOT_PERMITTED = 800,
   CUDA_ERROR_NOT_SUPPORTED = 801,
@@ -137,8 +138,12 @@ CATENARY_CUDA_CALL CUresult cuPointerGetAttribute(void* value, CUpointer_attribu
 }
 
 CATENARY_CUDA_CALL CUresult cuGetErrorString(CUresult error, const char** text) {
-  *text = catGetErrorString((catError_t)error);
+  *text = cudaGetErrorString((cudaError_t)error);
   return CUDA_SUCCESS;
 }
+
+#include "cuda_driver_compat.h"
+/* Comes last: it lists all calls. */
+#include "cuda_entry_points_compat.h"
 
 #endif /* CATENARY_CUDA_COMPAT_CUDA_H_ */

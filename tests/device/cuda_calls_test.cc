@@ -1,5 +1,6 @@
-// Calls of CUDA that programs make beside their collectives: rows, pools, limits, and graphs
-// that are none.
+// Calls of CUDA that programs make beside their collectives: rows, pools, limits, graphs that are
+// none, and the driver's calls.
+#include <cuda.h>
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
@@ -261,6 +262,73 @@ TEST(CudaStream, knows_its_device_and_number) {
   EXPECT_NE(id, of_default);
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
   EXPECT_EQ(cudaStreamGetId(stream, &id), cudaErrorInvalidResourceHandle);
+}
+
+TEST(CudaDriver, copies_memory_in_the_order_of_a_stream) {
+  CUdeviceptr memory = 0;
+  CUstream stream = nullptr;
+  CUevent event = nullptr;
+  ASSERT_EQ(cuMemAlloc(&memory, 8), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  const int from[2] = {3, 4};
+  int to[2] = {};
+  ASSERT_EQ(cuMemcpyHtoDAsync(memory, from, sizeof from, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD8Async(memory, 0, 4, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemcpyDtoHAsync(to, memory, sizeof to, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventRecord(event, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  EXPECT_EQ(cuEventQuery(event), CUDA_SUCCESS);
+  EXPECT_EQ(to[0], 0);
+  EXPECT_EQ(to[1], 4);
+  EXPECT_EQ(cuEventDestroy(event), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamDestroy(stream), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(cuMemFree(memory), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAlloc(&memory, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST(CudaDriver, names_its_errors_and_attributes) {
+  const char* name = nullptr;
+  EXPECT_EQ(cuGetErrorName(CUDA_ERROR_NOT_READY, &name), CUDA_SUCCESS);
+  EXPECT_STREQ(name, "CUDA_ERROR_NOT_READY");
+  EXPECT_EQ(cuGetErrorName(static_cast<CUresult>(1000), &name), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(name, nullptr);
+  int value = -1;
+  EXPECT_EQ(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0),
+            CUDA_SUCCESS);
+  EXPECT_EQ(value, 9);
+  EXPECT_EQ(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 0), CUDA_SUCCESS);
+  EXPECT_EQ(value, 0);
+  EXPECT_NE(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, -1),
+            CUDA_SUCCESS);
+  std::size_t bytes = 0;
+  EXPECT_EQ(cuDeviceTotalMem(&bytes, 0), CUDA_SUCCESS);
+  EXPECT_GT(bytes, 0u);
+}
+
+TEST(CudaDriver, finds_its_calls_by_their_names) {
+  void* found = nullptr;
+  CUdriverProcAddressQueryResult result = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  ASSERT_EQ(cuGetProcAddress("cuDeviceGetCount", &found, 12000, 0, &result), CUDA_SUCCESS);
+  EXPECT_EQ(result, CU_GET_PROC_ADDRESS_SUCCESS);
+  int count = 0;
+  ASSERT_EQ(reinterpret_cast<CUresult (*)(int*)>(found)(&count), CUDA_SUCCESS);
+  EXPECT_GT(count, 0);
+  EXPECT_EQ(cuGetProcAddress("cuMulticastCreate", &found, 12000, 0, &result), CUDA_SUCCESS);
+  EXPECT_EQ(result, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+  EXPECT_EQ(found, nullptr);
+  EXPECT_EQ(cuGetProcAddress("cuMulticastCreate", &found, 12000, 0, nullptr), CUDA_ERROR_NOT_FOUND);
+
+  cudaDriverEntryPointQueryResult status = cudaDriverEntryPointSymbolNotFound;
+  EXPECT_EQ(cudaGetDriverEntryPoint("cuInit", &found, cudaEnableDefault, &status), cudaSuccess);
+  EXPECT_EQ(status, cudaDriverEntryPointSuccess);
+  EXPECT_NE(found, nullptr);
+  EXPECT_EQ(cudaGetDriverEntryPointByVersion("cuNothing", &found, 12000, 0, &status), cudaSuccess);
+  EXPECT_EQ(status, cudaDriverEntryPointSymbolNotFound);
+  EXPECT_EQ(found, nullptr);
+  EXPECT_EQ(cudaGetDriverEntryPoint("cuNothing", &found, 0), cudaErrorSymbolNotFound);
+  EXPECT_EQ(cudaGetDriverEntryPoint(nullptr, &found, 0), cudaErrorInvalidValue);
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ static int use_rows_and_pools(void) {
   enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
   struct cudaFuncAttributes attributes;
   const int2 pair = make_int2(1, 2);
+  void* found = NULL;
   CHECK(cudaMallocPitch((void**)&memory, &pitch, 3, 2));
   CHECK(cudaMemset2DAsync(memory, pitch, pair.y, 3, 2, NULL));
   CHECK(cudaDeviceSynchronize());
@@ -41,6 +42,8 @@ static int use_rows_and_pools(void) {
   CHECK(cudaStreamGetCaptureInfo(NULL, &status, NULL, NULL, NULL, NULL));
   if (status != cudaStreamCaptureStatusNone) return __LINE__;
   if (cudaFuncGetAttributes(&attributes, NULL) != cudaErrorNotSupported) return __LINE__;
+  CHECK(cudaGetDriverEntryPoint("cuInit", &found, cudaEnableDefault, NULL));
+  if (found == NULL) return __LINE__;
   return 0;
 }
 

@@ -65,6 +65,20 @@ for library in cudart cuda; do
     <(nm -D --defined-only "$cuda/lib64/lib$library.so" | awk '$2 == "T" { print $3 }' | sort -u)
 done
 
+# And the driver's are found by their names.
+cat >"$scratch/names.c" <<'TEXT'
+#include <cuda.h>
+int main(void) {
+  char name[100];
+  void* call;
+  while (scanf("%99s", name) == 1)
+    if (cuGetProcAddress(name, &call, 12000, 0, NULL) != CUDA_SUCCESS) return puts(name) != 0;
+  return 0;
+}
+TEXT
+cc "$scratch/names.c" -o "$scratch/names" "${flags[@]}"
+nm -D --defined-only "$cuda/lib64/libcuda.so" | awk '$2 == "T" { print $3 }' | "$scratch/names"
+
 if [[ $with_tools == yes ]]; then
   echo "== an installed tool"
   tool=$prefix/bin/all_reduce_perf
