@@ -20,11 +20,26 @@ constexpr std::pair<std::string_view, std::string_view> kNets[] = {
     {"socket", tcp::kName}, {"tcp", tcp::kName},
 };
 
-// FI_PROVIDER can only be meant for libfabric, unless it just rules some providers out. Without
-// libfabric it must be meant for other libraries.
+std::vector<std::string_view> split_names(std::string_view list) {
+  std::vector<std::string_view> names;
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    if (comma != 0) names.push_back(list.substr(0, comma));
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return names;
+}
+
+bool is_allowed(const Config& config, std::string_view name) {
+  const std::vector<std::string_view> allowed = split_names(config.transports);
+  return allowed.empty() || std::ranges::find(allowed, name) != allowed.end();
+}
+
+// FI_PROVIDER can only be meant for libfabric, unless it just rules some providers out. But other
+// libraries read it, too: it must be them where we have no libfabric, or must not use it.
 bool names_a_provider(const Config& config) {
   return !config.fi_provider.empty() && config.fi_provider.front() != '^' &&
-         ofi::absence() == nullptr;
+         ofi::absence() == nullptr && is_allowed(config, ofi::kName);
 }
 
 // The transport that NCCL_NET asks for, or FI_PROVIDER without it; empty if they ask for none.
@@ -70,16 +85,6 @@ std::string known_names() {
   return names;
 }
 
-std::vector<std::string_view> split_names(std::string_view list) {
-  std::vector<std::string_view> names;
-  while (!list.empty()) {
-    const std::size_t comma = std::min(list.find(','), list.size());
-    if (comma != 0) names.push_back(list.substr(0, comma));
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-  return names;
-}
-
 void check_names(const std::vector<std::string_view>& names) {
   for (const std::string_view name : names) {
     if (std::ranges::find(kBuiltIns, name, &BuiltIn::name) != std::end(kBuiltIns)) continue;
@@ -93,15 +98,13 @@ void check_names(const std::vector<std::string_view>& names) {
 }  // namespace
 
 Transports built_in_transports(const TransportContext& context) {
-  const std::vector<std::string_view> allowed = split_names(context.config->transports);
-  check_names(allowed);
+  check_names(split_names(context.config->transports));
   const std::string_view net = net_of(*context.config);
   Transports transports;
   for (const BuiltIn& entry : kBuiltIns) {
-    const bool is_allowed =
-        allowed.empty() || std::ranges::find(allowed, entry.name) != allowed.end();
     if (!net.empty() && is_net(entry.name) && entry.name != net) continue;
-    if (is_allowed && entry.viable(*context.config)) transports.push_back(entry.make(context));
+    const bool may_be = is_allowed(*context.config, entry.name);
+    if (may_be && entry.viable(*context.config)) transports.push_back(entry.make(context));
   }
   return transports;
 }

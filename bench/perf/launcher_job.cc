@@ -1,6 +1,7 @@
 // Processes that torchrun, srun or a script started, and that know of each other by environment
 // variables only: they meet at NCCL_COMM_ID, as programs do, and exchange their words over a
 // communicator of their own.
+#include <atomic>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -36,7 +37,7 @@ class JobProcess final : public Launcher {
     check_nccl(ncclCommInitRank(&comm_, processes, id, process));
     find_neighbours();
   }
-  ~JobProcess() override { ncclCommDestroy(comm_); }
+  ~JobProcess() override { failed_ ? ncclCommAbort(comm_) : ncclCommDestroy(comm_); }
 
   Place place() const override { return place_; }
 
@@ -60,7 +61,8 @@ class JobProcess final : public Launcher {
   }
 
   void limit_waiting(std::chrono::seconds most) override { most_ = most; }
-  void abort() override { ncclCommAbort(std::exchange(comm_, nullptr)); }
+  // The others hear of it when this process has ended without a word.
+  void abort() override { failed_ = true; }
 
  private:
   // What one says of its machine is its name. Namesakes of other machines get devices of higher
@@ -84,15 +86,22 @@ class JobProcess final : public Launcher {
   void wait() {
     constexpr std::chrono::microseconds kPause{50};
     const Clock::time_point begin = Clock::now();
-    while (!stream_.idle()) {
+    for (;;) {
+      const bool is_over = stream_.idle();
       ncclResult_t state = ncclSuccess;
-      check_nccl(ncclCommGetAsyncError(comm_, &state));
-      check_nccl(state);
-      if (most_.count() > 0 && Clock::now() - begin > most_) {
-        throw TestFailure(failure_line("launcher", "other processes of the job are late",
-                                       std::source_location::current()));
+      ncclCommGetAsyncError(comm_, &state);
+      if (state == ncclSuccess && is_over) return;
+      const bool is_late = most_.count() > 0 && Clock::now() - begin > most_;
+      if (state == ncclSuccess && !is_late) {
+        std::this_thread::sleep_for(kPause);
+        continue;
       }
-      std::this_thread::sleep_for(kPause);
+      const std::string why = ncclGetLastError(comm_);
+      ncclCommAbort(std::exchange(comm_, nullptr));  // nothing may come any more: buffers go
+      if (state != ncclSuccess)
+        throw TestFailure(failure_line("NCCL", why, std::source_location::current()));
+      throw TestFailure(failure_line("launcher", "other processes of the job are late",
+                                     std::source_location::current()));
     }
   }
 
@@ -100,7 +109,16 @@ class JobProcess final : public Launcher {
   ncclComm_t comm_ = nullptr;
   Stream stream_{0, false};
   std::chrono::seconds most_{0};
+  std::atomic<bool> failed_{false};
 };
+
+// All groups would meet at one place.
+void refuse_groups() {
+  for (const char* variable : {"NCCL_TESTS_SPLIT", "NCCL_TESTS_SPLIT_MASK"}) {
+    if (environment(variable).empty()) continue;
+    throw UsageError(std::string(variable) + " needs mpirun or --procs");
+  }
+}
 
 // torchrun's own store listens at MASTER_PORT.
 void meet_beside_master() {
@@ -122,6 +140,7 @@ std::unique_ptr<Launcher> join_job() {
   if (!environment("RANK").empty() && !environment("WORLD_SIZE").empty()) {
     const int processes = number_of("WORLD_SIZE");
     if (processes < 2) return nullptr;
+    refuse_groups();
     meet_beside_master();
     return std::make_unique<JobProcess>(number_of("RANK"), processes);
   }
@@ -130,6 +149,7 @@ std::unique_ptr<Launcher> join_job() {
   if (!is_task || environment("NCCL_COMM_ID").empty()) return nullptr;
   const int processes = number_of("SLURM_NTASKS");
   if (processes < 2) return nullptr;
+  refuse_groups();
   return std::make_unique<JobProcess>(number_of("SLURM_PROCID"), processes);
 }
 

@@ -14,7 +14,7 @@ typedef enum CUdriverProcAddressQueryResult_enum {
 #define CU_GET_PROC_ADDRESS_LEGACY_STREAM 1
 #define CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM 2
 
-/* Flags name a default stream, and both that CUDA has are one here: they choose nothing. */
+/* Flags choose nothing: what is found takes the stream that it is given. */
 CATENARY_CUDA_CALL CUresult cuGetProcAddress(const char* symbol, void** function, int version,
                                              cuuint64_t flags,
                                              CUdriverProcAddressQueryResult* result);

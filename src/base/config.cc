@@ -55,8 +55,8 @@ std::vector<Variable> variables_of_communicators() {
       number("CATENARY_PEER_TIMEOUT", &Config::peer_timeout_s, 1, 3600,
              "Seconds, and one more, after which a machine that says nothing at all any more "
              "(power, cable) counts as gone, and a TCP connection between two as lost, with "
-             "libfabric two seconds later. Who is back a second before that was never gone. The "
-             "death of a process is noticed at once."),
+             "libfabric two seconds later. Who is back a second before that was never gone (of "
+             "more than 100 seconds, a hundredth). The death of a process is noticed at once."),
       number("NCCL_COMM_BLOCKING", &Config::comm_blocking, 0, 1,
              "1: communicators block, 0: they do not, whatever ncclConfig_t says."),
       number(
@@ -108,9 +108,11 @@ std::vector<Variable> variables_below() {
       text(
           "FI_PROVIDER", &Config::fi_provider,
           "libfabric's provider, by its name, or several, separated by commas, of which the first "
-          "that is there is taken; an error if none is there. With NCCL_NET=OFI, which it stands "
-          "for where NCCL_NET is empty. A leading ^ excludes the ones listed (libfabric reads "
-          "this, too). Empty: efa, verbs;ofi_rxm, tcp, net or tcp;ofi_rxm, the first that works."),
+          "that is there is taken; an error if none is there and ranks need a network. With "
+          "NCCL_NET=OFI, which it stands for where NCCL_NET is empty, CATENARY_TRANSPORTS does not "
+          "rule ofi out, and libfabric is installed. A leading ^ excludes the ones listed "
+          "(libfabric reads this, too). Empty: efa, verbs;ofi_rxm, tcp, net or tcp;ofi_rxm, the "
+          "first that works."),
       number(
           "CATENARY_RAILS", &Config::rails, 0, 4,
           "With libfabric, over how many endpoints a rank stripes its long messages: over its "

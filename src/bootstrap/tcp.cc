@@ -97,8 +97,9 @@ void notice_lost_ways(int fd, std::int64_t patience_s) noexcept {
   const int seconds = static_cast<int>(patience_s);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, seconds / kMostProbes));
-  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, std::min(seconds, kMostProbes));
+  const int interval = (seconds + kMostProbes - 1) / kMostProbes;
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, (seconds + interval - 1) / interval);
 }
 
 // A second more, since the kernel counts from what it heard last: on an idle connection the answer

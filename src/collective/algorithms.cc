@@ -253,6 +253,14 @@ static_assert(std::ranges::count_if(kAlgorithms, &Algorithm::chosen_by_cost) ==
                   std::ssize(kFlat) + std::ssize(kChosenPairs),
               "a pair is listed that does not exist");
 
+// Each lane copies input that lies in the way of output (src/comm/overlap.h), before any writes.
+static_assert(std::ranges::none_of(kAlgorithms,
+                                   [](const Algorithm& algorithm) {
+                                     return algorithm.lanes > 1 &&
+                                            holds_part_per_rank(algorithm.collective);
+                                   }),
+              "lanes would have to wait for each other's copies");
+
 Steps copy_of_one(Place /*at*/) { co_yield {.src = input(0), .dst = output(0)}; }
 
 }  // namespace

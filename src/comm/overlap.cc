@@ -74,8 +74,9 @@ Overlap overlap_of(const OperationRequest& request, int rank, int nranks) {
   const std::size_t bytes = element_bytes(request.type);
   const std::byte* const input = bytes_at(request.input, 0, bytes);
   const std::byte* const output = bytes_at(request.output, 0, bytes);
-  const bool shares = input < output + output_elements(request, nranks) * bytes &&
-                      output < input + input_elements(request, nranks) * bytes;
+  const std::size_t given = input_elements(request, nranks) * bytes;
+  const std::size_t got = output_elements(request, nranks) * bytes;
+  const bool shares = given > 0 && got > 0 && input < output + got && output < input + given;
   if (!shares) return Overlap::kNone;
   return !looks_at_both(request, rank) || is_in_place(request, rank) ? Overlap::kInPlace
                                                                      : Overlap::kAskew;

@@ -152,7 +152,7 @@ void Communicator::set_sharing(Recipe& recipe, RunSpec& spec, const OperationReq
   recipe.may_lend = request_bytes >= least_loan_;
   spec.in_place = recipe.may_lend && recipe.overlap == Overlap::kInPlace;
   if (recipe.overlap == Overlap::kAskew) {
-    CATENARY_ASSERT(recipe.lanes == 1);  // a lane could write over what another has yet to copy
+    CATENARY_ASSERT(recipe.lanes == 1);  // as algorithms.cc makes sure
     spec.copied_input = input_bytes(request, nranks_);
   }
   // Of what is written in place by the peer who read it the owner takes no line back.

@@ -100,9 +100,21 @@ Stream& Device::create_stream(bool non_blocking) {
 }
 
 void Device::destroy_stream(Stream& stream) {
-  if (&stream == &default_stream_ || stream_handles().remove(stream.handle_) != &stream) {
+  const bool is_there =
+      &stream != &default_stream_ && stream_handles().find(stream.handle_) == &stream;
+  if (!is_there || !destroy_if_there(stream.handle_)) {
     throw DeviceError(DeviceStatus::kInvalidResourceHandle, "no such stream to destroy");
   }
+}
+
+bool Device::destroy_if_there(CUstream_st* handle) {
+  Stream* const stream = stream_handles().remove(handle);
+  if (stream == nullptr) return false;
+  stream->device().retire(*stream);
+  return true;
+}
+
+void Device::retire(Stream& stream) {
   std::shared_ptr<Stream> kept;  // until the last task is safely enqueued
   {
     const std::lock_guard lock(streams_mutex_);
@@ -157,7 +169,7 @@ void Device::reset() {
     streams = streams_;
   }
   for (const auto& stream : streams) {
-    if (stream_handles().find(stream->handle_) == stream.get()) destroy_stream(*stream);
+    if (stream_handles().find(stream->handle_) == stream.get()) destroy_if_there(stream->handle_);
   }
   Memory::process().free_all(ordinal());
   for (auto& note : notes_) note.store(0);
@@ -173,29 +185,31 @@ class ThreadStreams {
   ThreadStreams() = default;
   ThreadStreams(const ThreadStreams&) = delete;
   ~ThreadStreams() {
+    are_over = true;
     if (is_forked() || process_exiting()) return;
-    for (CUstream_st* handle : handles_) {
-      Stream* stream = stream_handles().find(handle);
-      if (stream != nullptr) stream->device().destroy_stream(*stream);
-    }
+    for (CUstream_st* handle : handles_) Device::destroy_if_there(handle);
   }
 
   // By handle, since a reset of the device ends its streams.
   Stream& of(Device& device) {
-    for (CUstream_st*& handle : handles_) {
+    std::erase_if(handles_,
+                  [](CUstream_st* handle) { return stream_handles().find(handle) == nullptr; });
+    for (CUstream_st* handle : handles_) {
       Stream* stream = stream_handles().find(handle);
       if (stream != nullptr && &stream->device() == &device) return *stream;
     }
     Stream& made = device.create_stream(false);
-    std::erase_if(handles_,
-                  [](CUstream_st* gone) { return stream_handles().find(gone) == nullptr; });
     handles_.push_back(Device::handle_of(made));
     return made;
   }
 
+  // What still runs in a thread after its streams ended has the default stream.
+  static thread_local constinit bool are_over;
+
  private:
   std::vector<CUstream_st*> handles_;
 };
+thread_local constinit bool ThreadStreams::are_over = false;
 thread_local ThreadStreams own_streams;
 
 }  // namespace
@@ -211,10 +225,10 @@ HandleTable<CUevent_st, Event>& event_handles() {
 }
 
 Stream* stream_from_handle(CUstream_st* handle, Device& device_for_null) {
-  if (is_default_stream(handle)) return &device_for_null.default_stream();
-  if (reinterpret_cast<std::uintptr_t>(handle) == kPerThread)
-    return &own_streams.of(device_for_null);
-  return stream_handles().find(handle);
+  const bool is_own = reinterpret_cast<std::uintptr_t>(handle) == kPerThread;
+  if (is_default_stream(handle) || (is_own && ThreadStreams::are_over))
+    return &device_for_null.default_stream();
+  return is_own ? &own_streams.of(device_for_null) : stream_handles().find(handle);
 }
 
 }  // namespace catenary

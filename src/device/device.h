@@ -44,6 +44,8 @@ class Device {
   Stream& create_stream(bool non_blocking);
   // Returns at once; what is enqueued is still done.
   void destroy_stream(Stream& stream);
+  // The same by a handle whose stream may be gone, which it then says.
+  static bool destroy_if_there(CUstream_st* handle);
 
   // Rings when work is enqueued, a lane has finished a job, or a driver leaves. Ring it after
   // making true what a thread in drive_until waits for.
@@ -75,6 +77,7 @@ class Device {
  private:
   friend class RetireTask;
   std::shared_ptr<Stream> forget(const Stream& stream);
+  void retire(Stream& stream);
 
   Executor executor_;
   Stream default_stream_{*this, Stream::Kind::kDefault};

@@ -409,7 +409,15 @@ inline void ScheduleRun::check_opening(const PlannedStep& step, ByteView message
 
 void ScheduleRun::take_input() {
   input_copy_ = std::make_unique_for_overwrite<std::byte[]>(spec_.copied_input);
-  std::memcpy(input_copy_.get(), spec_.input, spec_.copied_input);
+  const auto copy_part = [this](std::size_t offset, std::size_t bytes) {
+    std::memcpy(input_copy_.get() + offset, spec_.input + offset, bytes);
+  };
+  if (spec_.parts == nullptr) {
+    copy_part(0, spec_.copied_input);
+  } else {  // what lies between parts need not be memory of the caller's
+    for (const Range& part : spec_.parts->input)
+      copy_part(part.offset * element_bytes_, part.count * element_bytes_);
+  }
   spec_.input = input_copy_.get();
 }
 

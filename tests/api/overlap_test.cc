@@ -122,6 +122,37 @@ TEST_P(Overlap, all_to_all_reads_its_input_before_it_is_written_over) {
   });
 }
 
+// At the root, which looks at both buffers; the others name one that they do not have.
+TEST_P(Overlap, a_root_reads_its_input_before_it_is_written_over) {
+  run_crew(GetParam(), [](Seat& seat) {
+    const int root = seat.nranks - 1;
+    const auto parts = static_cast<std::size_t>(seat.nranks);
+    int* const nowhere = reinterpret_cast<int*>(64);
+    for_all_shifts(seat, [&](std::size_t count, std::ptrdiff_t shift) {
+      const std::string gather = label("Gather", seat, count, shift);
+      Overlapping at(count * parts, shift);
+      for (std::size_t i = 0; i < count; ++i) at.input[i] = value_of(seat.rank, 1, i);
+      require_success(ncclGather(at.input, seat.rank == root ? at.output : nowhere, count,
+                                 ncclInt32, root, seat.comm, seat.stream),
+                      gather);
+      seat.finish();
+      for (int rank = 0; seat.rank == root && rank < seat.nranks; ++rank) {
+        check(at.output + static_cast<std::size_t>(rank) * count, count,
+              [&](std::size_t i) { return value_of(rank, 1, i); }, gather);
+      }
+      const std::string scatter = label("Scatter", seat, count, shift);
+      for (std::size_t i = 0; i < count * parts; ++i) at.input[i] = value_of(root, 2, i);
+      require_success(ncclScatter(seat.rank == root ? at.input : nowhere, at.output, count,
+                                  ncclInt32, root, seat.comm, seat.stream),
+                      scatter);
+      seat.finish();
+      const std::size_t before = static_cast<std::size_t>(seat.rank) * count;
+      const auto given = [&](std::size_t i) { return value_of(root, 2, before + i); };
+      check(at.output, count, given, scatter);
+    });
+  });
+}
+
 TEST_P(Overlap, uneven_parts_are_read_before_they_are_written_over) {
   run_crew(GetParam(), [](Seat& seat) {
     std::vector<std::size_t> counts;
@@ -144,6 +175,36 @@ TEST_P(Overlap, uneven_parts_are_read_before_they_are_written_over) {
       check(memory.data() + displs[of], counts[of],
             [&](std::size_t i) { return value_of(rank, 0, i); }, "AllGatherv");
     }
+  });
+}
+
+TEST_P(Overlap, uneven_parts_may_come_from_where_they_go) {
+  run_crew(GetParam(), [](Seat& seat) {
+    std::vector<std::size_t> counts;
+    std::vector<std::size_t> displs;
+    std::size_t total = 0;
+    for (int rank = 0; rank < seat.nranks; ++rank) {  // the first of them has none
+      counts.push_back(7000 * static_cast<std::size_t>(rank));
+      displs.push_back(total);
+      total += counts.back();
+    }
+    const std::size_t own = counts[static_cast<std::size_t>(seat.rank)];
+    std::vector<int> memory(total + 1);
+    for (int part = 0; part < seat.nranks; ++part) {
+      const auto of = static_cast<std::size_t>(part);
+      for (std::size_t i = 0; i < counts[of]; ++i)
+        memory[displs[of] + i] = value_of(seat.rank, part, i);
+    }
+    require_success(catReduceScatterv(memory.data(), counts.data(), displs.data(), memory.data(),
+                                      own, ncclInt32, ncclSum, seat.comm, seat.stream),
+                    "ReduceScatterv");
+    seat.finish();
+    const auto sum = [&](std::size_t i) {
+      int all = 0;
+      for (int rank = 0; rank < seat.nranks; ++rank) all += value_of(rank, seat.rank, i);
+      return all;
+    };
+    check(memory.data(), own, sum, "ReduceScatterv");
   });
 }
 

@@ -216,8 +216,11 @@ TEST(StreamHandle, garbage_is_told_apart) {
   EXPECT_EQ(stream_from_handle(nullptr, device), &device.default_stream());
   EXPECT_EQ(stream_from_handle(reinterpret_cast<CUstream_st*>(1), device),
             &device.default_stream());
-  EXPECT_EQ(stream_from_handle(reinterpret_cast<CUstream_st*>(2), device),
-            &device.default_stream());
+  auto* const of_this_thread = reinterpret_cast<CUstream_st*>(2);
+  Stream* const own = stream_from_handle(of_this_thread, device);
+  EXPECT_NE(own, &device.default_stream());
+  EXPECT_EQ(&own->device(), &device);
+  EXPECT_EQ(stream_from_handle(of_this_thread, device), own);
   EXPECT_EQ(stream_from_handle(reinterpret_cast<CUstream_st*>(3), device), nullptr);
   EXPECT_EQ(stream_from_handle(reinterpret_cast<CUstream_st*>(&something), device), nullptr);
   Stream& stream = device.create_stream(false);
@@ -225,6 +228,34 @@ TEST(StreamHandle, garbage_is_told_apart) {
   EXPECT_EQ(stream_from_handle(handle + 1, device), nullptr);
   auto* odd = reinterpret_cast<CUstream_st*>(reinterpret_cast<char*>(handle) + 1);
   EXPECT_EQ(stream_from_handle(odd, device), nullptr);
+}
+
+// Whichever comes first.
+TEST(StreamHandle, the_streams_of_threads_end_with_them_or_with_a_reset) {
+  Device& device = fresh_device();
+  std::atomic<bool> is_over{false};
+  std::thread resets([&] {
+    while (!is_over) device.reset();
+  });
+  for (int i = 0; i < 300; ++i) {
+    std::thread([&] { stream_from_handle(reinterpret_cast<CUstream_st*>(2), device); }).join();
+  }
+  is_over = true;
+  resets.join();
+}
+
+TEST(StreamHandle, what_is_on_a_threads_stream_goes_on_without_it) {
+  Device& device = fresh_device();
+  std::atomic<int> done{0};
+  const auto count = [](void* counter) { ++*static_cast<std::atomic<int>*>(counter); };
+  for (int i = 0; i < 20; ++i) {
+    std::thread([&] {
+      stream_from_handle(reinterpret_cast<CUstream_st*>(2), device)
+          ->enqueue_host_function(count, &done);
+    }).join();
+  }
+  device.synchronize();
+  EXPECT_EQ(done, 20);
 }
 
 }  // namespace

@@ -59,6 +59,9 @@ TEST(BuiltIn, a_provider_by_name_asks_for_libfabric) {
   config.net = "Socket";
   EXPECT_EQ(names_with(config), "loopback shm tcp ");
   config.net = "";
+  config.transports = "shm,tcp";
+  EXPECT_EQ(names_with(config), "shm tcp ");
+  config.transports = "";
   config.fi_provider = "^efa";
   EXPECT_EQ(names_with(config), "loopback shm tcp ");
 }

@@ -1,8 +1,10 @@
 #include "transports/ofi/port.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -90,27 +92,42 @@ class OfiPort::Memory final : public PutMemory {
 
 // Calls a provider now and then, so that a peer which has not heard that its message came need not
 // wait until this rank has something to do again. The provider must be safe to call from several
-// threads.
+// threads. No call begins once exit() has, which may take libfabric down.
 class OfiPort::Caller {
  public:
   explicit Caller(fid_cq& queue) {
+    static const bool watches_exit = std::atexit(end_calls) == 0;
+    if (!watches_exit) return;
     sigset_t all;
     sigset_t before;
     sigfillset(&all);  // signals are the program's
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     const ScopeExit restore([&] { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); });
-    thread_ = std::jthread([&queue](const std::stop_token& stop) {
+    thread_ = std::make_unique<std::jthread>([&queue](const std::stop_token& stop) {
       constexpr std::chrono::milliseconds kPause{2};
       while (!stop.stop_requested()) {
         std::this_thread::sleep_for(kPause);
+        under_way.fetch_add(1);
         fi_cq_data_entry none;
-        ::fi_cq_read(&queue, &none, 0);
+        if (!exiting) ::fi_cq_read(&queue, &none, 0);
+        under_way.fetch_sub(1);
       }
     });
   }
+  ~Caller() {
+    if (::getpid() != process_) thread_.release();  // a forked child has no such thread to wait for
+  }
 
  private:
-  std::jthread thread_;
+  static void end_calls() {
+    exiting = true;
+    while (under_way > 0) std::this_thread::yield();
+  }
+
+  static constinit inline std::atomic<bool> exiting{false};
+  static constinit inline std::atomic<int> under_way{0};
+  const pid_t process_ = ::getpid();
+  std::unique_ptr<std::jthread> thread_;
 };
 
 OfiPort::OfiPort(const fi_info& info, std::size_t events) : info_(copy_of(&info)) {
