@@ -74,14 +74,13 @@ void check_in_place(const Given& given) {
 
 // Of whole buffers NCCL allows only the same. Where they hold a part of each rank, see Overlap.
 void check_apart(const Given& given, int rank) {
-  const bool has_parts = holds_part_per_rank(given.kind) || given.parts != nullptr;
-  if (given.send == given.receive || has_parts) return;
-  if (has_root(given.kind) && rank != given.root) return;  // looks at one of them only
   const auto send = reinterpret_cast<std::uintptr_t>(given.send);
   const auto receive = reinterpret_cast<std::uintptr_t>(given.receive);
   const std::size_t apart = send < receive ? receive - send : send - receive;
   const std::size_t bytes = given.count * element_bytes(static_cast<DataType>(given.type));
-  if (apart >= bytes) return;
+  if (apart == 0 || apart >= bytes) return;
+  if (holds_part_per_rank(given.kind) || given.parts != nullptr) return;
+  if (has_root(given.kind) && rank != given.root) return;  // looks at one of them only
   throw_error(ErrorCode::kInvalidArgument,
               "%s : sendbuff and recvbuff overlap, %zu bytes apart; they must be the same or apart "
               "by all of their %zu bytes",

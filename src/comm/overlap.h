@@ -21,6 +21,15 @@ enum class Overlap : std::uint8_t {
 
 Overlap overlap_of(const OperationRequest& request, int rank, int nranks);
 
+// A cheap answer for most: kNone, since the longer buffer does not reach from one to the other.
+inline bool are_far_apart(const OperationRequest& request, int nranks) {
+  if (request.parts != nullptr) return false;
+  const auto input = reinterpret_cast<std::uintptr_t>(request.input);
+  const auto output = reinterpret_cast<std::uintptr_t>(request.output);
+  const std::size_t apart = input < output ? output - input : input - output;
+  return apart >= request.count * static_cast<std::size_t>(nranks) * element_bytes(request.type);
+}
+
 // From the first byte to the end of the last part.
 std::size_t input_bytes(const OperationRequest& request, int nranks);
 

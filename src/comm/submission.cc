@@ -48,10 +48,11 @@ PlanCache::Wanted Communicator::wanted(const OperationRequest& request) {
 
 // Whether buffers share memory in another way than the last time, where it matters: for what may be
 // lent, or must be copied. The API has refused whole buffers that lie askew.
-inline bool Communicator::lies_otherwise(const Recipe& recipe, const OperationRequest& request) {
-  const bool has_parts = holds_part_per_rank(request.kind) || request.parts != nullptr;
-  if (!recipe.may_lend && !has_parts) return false;
-  const Overlap overlap = overlap_of(request, rank_, nranks_);
+[[gnu::always_inline]] inline bool Communicator::lies_otherwise(const Recipe& recipe,
+                                                                const OperationRequest& request) {
+  if (!recipe.may_lend && !recipe.has_parts) return false;
+  const Overlap overlap =
+      are_far_apart(request, nranks_) ? Overlap::kNone : overlap_of(request, rank_, nranks_);
   if (recipe.may_lend) return overlap != recipe.overlap;
   return (overlap == Overlap::kAskew) != (recipe.overlap == Overlap::kAskew);
 }
@@ -181,6 +182,7 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   recipe.count = request.count;
   recipe.lanes = static_cast<int>(entry.lanes.size());
   recipe.overlap = overlap_of(request, rank_, nranks_);
+  recipe.has_parts = holds_part_per_rank(request.kind) || request.parts != nullptr;
 
   RunSpec spec;
   if (reduces(request.kind)) {
