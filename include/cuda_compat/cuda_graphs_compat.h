@@ -201,9 +201,7 @@ CATENARY_CUDART_CALL cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 }
 CATENARY_CUDART_CALL cudaError_t cudaGraphInstantiateWithFlags(
     cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags CATENARY_DEFAULT(0)) {
-  CATENARY_UNUSED2(graph, flags);
-  if (executable != NULL) *executable = NULL;
-  return catenaryFail(cudaErrorNotSupported);
+  return cudaGraphInstantiate(executable, graph, flags);
 }
 CATENARY_CUDART_CALL cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream) {
   CATENARY_UNUSED2(executable, stream);

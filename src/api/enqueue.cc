@@ -1,11 +1,11 @@
 #include "src/api/enqueue.h"
 
 #include <algorithm>
-#include <cstdint>
 
 #include "src/api/comm_handle.h"
 #include "src/base/error.h"
 #include "src/comm/group.h"
+#include "src/comm/overlap.h"
 #include "src/device/device.h"
 
 namespace catenary {
@@ -72,19 +72,15 @@ void check_in_place(const Given& given) {
               given.function);
 }
 
-// Of whole buffers NCCL allows only the same. Where they hold a part of each rank, see Overlap.
-void check_apart(const Given& given, int rank) {
-  const auto send = reinterpret_cast<std::uintptr_t>(given.send);
-  const auto receive = reinterpret_cast<std::uintptr_t>(given.receive);
-  const std::size_t apart = send < receive ? receive - send : send - receive;
-  const std::size_t bytes = given.count * element_bytes(static_cast<DataType>(given.type));
-  if (apart == 0 || apart >= bytes) return;
+// Of whole buffers NCCL allows only the same. Where they hold a part of each rank, what lies in the
+// way is copied.
+void check_apart(const Given& given, const OperationRequest& request, const Communicator& comm) {
   if (holds_part_per_rank(given.kind) || given.parts != nullptr) return;
-  if (has_root(given.kind) && rank != given.root) return;  // looks at one of them only
+  if (overlap_of(request, comm.rank(), comm.nranks()) != Overlap::kAskew) return;
   throw_error(ErrorCode::kInvalidArgument,
-              "%s : sendbuff and recvbuff overlap, %zu bytes apart; they must be the same or apart "
-              "by all of their %zu bytes",
-              given.function, apart, bytes);
+              "%s : sendbuff and recvbuff overlap; they must be the same, or apart by all of their "
+              "%zu bytes",
+              given.function, given.count * element_bytes(request.type));
 }
 
 // Too few to need the divisions.
@@ -172,7 +168,6 @@ void enqueue(const Given& given) {
   check_buffers(given, call->rank());
   check_in_place(given);
   check_count(given, call->nranks());
-  check_apart(given, call->rank());
 
   // All members at once: else the compiler clears them first, which takes longer than to set them.
   const OperationRequest request{.kind = given.kind,
@@ -187,6 +182,7 @@ void enqueue(const Given& given) {
                                  .root = given.root,
                                  .mark = call->mark(),
                                  .stream = check_stream(given, call->device())};
+  check_apart(given, request, *call.shared());
   if (is_nothing(given)) return;
   if (Group* group = Group::open()) {
     group->add(call.shared(), request);

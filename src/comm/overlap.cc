@@ -69,7 +69,7 @@ std::size_t input_bytes(const OperationRequest& request, int nranks) {
   return input_elements(request, nranks) * element_bytes(request.type);
 }
 
-Overlap overlap_of(const OperationRequest& request, int rank, int nranks) {
+Overlap overlap_of_neighbours(const OperationRequest& request, int rank, int nranks) {
   if (request.input == nullptr || request.output == nullptr) return Overlap::kNone;
   const std::size_t bytes = element_bytes(request.type);
   const std::byte* const input = bytes_at(request.input, 0, bytes);

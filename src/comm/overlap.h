@@ -19,15 +19,21 @@ enum class Overlap : std::uint8_t {
   kAskew,
 };
 
-Overlap overlap_of(const OperationRequest& request, int rank, int nranks);
+// The same of buffers that may reach each other.
+Overlap overlap_of_neighbours(const OperationRequest& request, int rank, int nranks);
 
-// A cheap answer for most: kNone, since the longer buffer does not reach from one to the other.
-inline bool are_far_apart(const OperationRequest& request, int nranks) {
-  if (request.parts != nullptr) return false;
-  const auto input = reinterpret_cast<std::uintptr_t>(request.input);
-  const auto output = reinterpret_cast<std::uintptr_t>(request.output);
-  const std::size_t apart = input < output ? output - input : input - output;
-  return apart >= request.count * static_cast<std::size_t>(nranks) * element_bytes(request.type);
+// Mostly without a call: the longer buffer does not reach from one to the other, or they are one.
+inline Overlap overlap_of(const OperationRequest& request, int rank, int nranks) {
+  if (request.parts == nullptr) {
+    const bool has_parts = holds_part_per_rank(request.kind);
+    const auto input = reinterpret_cast<std::uintptr_t>(request.input);
+    const auto output = reinterpret_cast<std::uintptr_t>(request.output);
+    const std::size_t apart = input < output ? output - input : input - output;
+    const std::size_t parts = has_parts ? static_cast<std::size_t>(nranks) : 1;
+    if (apart >= request.count * parts * element_bytes(request.type)) return Overlap::kNone;
+    if (apart == 0 && !has_parts) return Overlap::kInPlace;
+  }
+  return overlap_of_neighbours(request, rank, nranks);
 }
 
 // From the first byte to the end of the last part.

@@ -28,7 +28,6 @@ struct Recipe {
   std::size_t count = 0;
   int lanes = 0;
   bool may_lend = false;
-  bool has_parts = false;  // of ranks
   Overlap overlap = Overlap::kNone;
   const SendLink* opens_on = nullptr;  // what a short one is sent on first of all
   std::array<RunSpec, kMostLanes> specs;

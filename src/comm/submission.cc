@@ -50,9 +50,9 @@ PlanCache::Wanted Communicator::wanted(const OperationRequest& request) {
 // lent, or must be copied. The API has refused whole buffers that lie askew.
 [[gnu::always_inline]] inline bool Communicator::lies_otherwise(const Recipe& recipe,
                                                                 const OperationRequest& request) {
-  if (!recipe.may_lend && !recipe.has_parts) return false;
-  const Overlap overlap =
-      are_far_apart(request, nranks_) ? Overlap::kNone : overlap_of(request, rank_, nranks_);
+  const bool has_parts = holds_part_per_rank(request.kind) || request.parts != nullptr;
+  if (!recipe.may_lend && !has_parts) return false;
+  const Overlap overlap = overlap_of(request, rank_, nranks_);
   if (recipe.may_lend) return overlap != recipe.overlap;
   return (overlap == Overlap::kAskew) != (recipe.overlap == Overlap::kAskew);
 }
@@ -182,7 +182,6 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   recipe.count = request.count;
   recipe.lanes = static_cast<int>(entry.lanes.size());
   recipe.overlap = overlap_of(request, rank_, nranks_);
-  recipe.has_parts = holds_part_per_rank(request.kind) || request.parts != nullptr;
 
   RunSpec spec;
   if (reduces(request.kind)) {

@@ -60,6 +60,19 @@ void check(const int* found, std::size_t count, Expected&& expected, const std::
   }
 }
 
+void fill_parts(int* input, std::size_t count, const Seat& seat) {
+  for (int part = 0; part < seat.nranks; ++part) {
+    for (std::size_t i = 0; i < count; ++i) *input++ = value_of(seat.rank, part, i);
+  }
+}
+
+// What all ranks gave for this one.
+int sum_for(const Seat& seat, std::size_t i) {
+  int all = 0;
+  for (int rank = 0; rank < seat.nranks; ++rank) all += value_of(rank, seat.rank, i);
+  return all;
+}
+
 class Overlap : public ::testing::TestWithParam<int> {};
 
 TEST_P(Overlap, all_gather_reads_its_input_before_it_is_written_over) {
@@ -84,20 +97,12 @@ TEST_P(Overlap, reduce_scatter_reads_its_input_before_it_is_written_over) {
     for_all_shifts(seat, [&](std::size_t count, std::ptrdiff_t shift) {
       const std::string what = label("ReduceScatter", seat, count, shift);
       Overlapping at(count * static_cast<std::size_t>(seat.nranks), shift);
-      for (int part = 0; part < seat.nranks; ++part) {
-        int* to = at.input + static_cast<std::size_t>(part) * count;
-        for (std::size_t i = 0; i < count; ++i) to[i] = value_of(seat.rank, part, i);
-      }
+      fill_parts(at.input, count, seat);
       require_success(ncclReduceScatter(at.input, at.output, count, ncclInt32, ncclSum, seat.comm,
                                         seat.stream),
                       what);
       seat.finish();
-      const auto sum = [&](std::size_t i) {
-        int all = 0;
-        for (int rank = 0; rank < seat.nranks; ++rank) all += value_of(rank, seat.rank, i);
-        return all;
-      };
-      check(at.output, count, sum, what);
+      check(at.output, count, [&](std::size_t i) { return sum_for(seat, i); }, what);
     });
   });
 }
@@ -107,10 +112,7 @@ TEST_P(Overlap, all_to_all_reads_its_input_before_it_is_written_over) {
     for_all_shifts(seat, [&](std::size_t count, std::ptrdiff_t shift) {
       const std::string what = label("AlltoAll", seat, count, shift);
       Overlapping at(count * static_cast<std::size_t>(seat.nranks), shift);
-      for (int part = 0; part < seat.nranks; ++part) {
-        int* to = at.input + static_cast<std::size_t>(part) * count;
-        for (std::size_t i = 0; i < count; ++i) to[i] = value_of(seat.rank, part, i);
-      }
+      fill_parts(at.input, count, seat);
       require_success(ncclAlltoAll(at.input, at.output, count, ncclInt32, seat.comm, seat.stream),
                       what);
       seat.finish();
@@ -199,12 +201,7 @@ TEST_P(Overlap, uneven_parts_may_come_from_where_they_go) {
                                       own, ncclInt32, ncclSum, seat.comm, seat.stream),
                     "ReduceScatterv");
     seat.finish();
-    const auto sum = [&](std::size_t i) {
-      int all = 0;
-      for (int rank = 0; rank < seat.nranks; ++rank) all += value_of(rank, seat.rank, i);
-      return all;
-    };
-    check(memory.data(), own, sum, "ReduceScatterv");
+    check(memory.data(), own, [&](std::size_t i) { return sum_for(seat, i); }, "ReduceScatterv");
   });
 }
 

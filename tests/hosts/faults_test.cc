@@ -177,6 +177,21 @@ void sum_all(std::vector<float>& data, ncclComm_t comm, TestStream& stream) {
   stream.finish();
 }
 
+// Ready after a first sum; a second one once the test has done what it does meanwhile.
+void sum_before_and_after(int rank, Board& board, const Hosts& hosts, std::size_t count) {
+  settle_on(hosts, kShape, rank);
+  ncclComm_t comm = join(rank, kShape.ranks(), board);
+  TestStream stream;
+  std::vector<float> data(count, 1);
+  for (int i = 0; i < 2; ++i) {
+    sum_all(data, comm, stream);
+    board.posts[rank].stage = kReady;
+    if (i == 0) board.wait_for_go();
+  }
+  require(data == std::vector<float>(count, 9), "the sum of sums");
+  require_success(ncclCommDestroy(comm), "ncclCommDestroy");
+}
+
 // Longer than the patience, but nobody had anything to say.
 TEST(IdlePaths, that_are_lost_and_come_back_harm_nothing) {
   const Hosts hosts(kShape.hosts);
@@ -211,17 +226,7 @@ TEST(IdleHosts, that_are_unplugged_for_less_than_the_patience_are_not_lost) {
     const Hosts hosts(kShape.hosts);
     Processes ranks(kShape.ranks(), [&](int rank, Board& board) {
       ::setenv("CATENARY_PEER_TIMEOUT", "3", 1);
-      settle_on(hosts, kShape, rank);
-      ncclComm_t comm = join(rank, kShape.ranks(), board);
-      TestStream stream;
-      std::vector<float> data(1000, 1);
-      for (int i = 0; i < 2; ++i) {
-        sum_all(data, comm, stream);
-        board.posts[rank].stage = kReady;
-        if (i == 0) board.wait_for_go();
-      }
-      require(data == std::vector<float>(data.size(), 9), "the sum of sums");
-      require_success(ncclCommDestroy(comm), "ncclCommDestroy");
+      sum_before_and_after(rank, board, hosts, 1000);
     });
     ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
     hosts.set_link(victim, false);
@@ -266,17 +271,7 @@ TEST(HostFaults, a_rank_that_takes_nothing_for_long_is_not_lost) {
   const Hosts hosts(kShape.hosts);
   Processes ranks(kShape.ranks(), [&](int rank, Board& board) {
     ::setenv("CATENARY_PEER_TIMEOUT", "1", 1);
-    settle_on(hosts, kShape, rank);
-    ncclComm_t comm = join(rank, kShape.ranks(), board);
-    TestStream stream;
-    std::vector<float> data(5'000'000, 1);  // more than kernels keep on the way
-    for (int i = 0; i < 2; ++i) {
-      sum_all(data, comm, stream);
-      board.posts[rank].stage = kReady;
-      if (i == 0) board.wait_for_go();
-    }
-    require(data == std::vector<float>(data.size(), 9), "the sum of sums");
-    require_success(ncclCommDestroy(comm), "ncclCommDestroy");
+    sum_before_and_after(rank, board, hosts, 5'000'000);  // more than kernels keep on the way
   });
   ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
   ranks.signal(kVictim, SIGSTOP);
