@@ -169,9 +169,11 @@ double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes
 }
 
 // What chose best among the times of `catenary tune --report` for 2, 4 and 8 ranks as processes on
-// a virtual machine of two cores (docs/decisions/0013-choice-by-cost.md); threads and network as
-// `catenary tune` found them long before. They are what fits a choice best, not what each part
-// costs by itself: hop, messages and operation can hardly be told apart, and the fit divides them.
+// a virtual machine of two cores (docs/decisions/0013-choice-by-cost.md); threads as it found them
+// long before. The network is TCP between two hosts, with most of the time in the calls at both
+// ends: a core that ranks share has to pay for those. They are what fits a choice best, not what
+// each part costs by itself: hop, messages and operation can hardly be told apart, and the fit
+// divides them.
 CostParameters default_parameters() {
   return {
       .operation_ns = 50,
@@ -185,7 +187,7 @@ CostParameters default_parameters() {
       .shared_cache_bytes = 15 << 20,
       .wires = {{{.hop_ns = 40, .message_ns = 25, .byte_ns = 0.03},
                  {.hop_ns = 30, .message_ns = 85, .byte_ns = 0.0387},
-                 {.hop_ns = 7500, .message_ns = 900, .byte_ns = 0.25}}},
+                 {.hop_ns = 2200, .message_ns = 2500, .byte_ns = 0.25}}},
   };
 }
 

@@ -159,9 +159,11 @@ void Communicator::meet(const UniqueId& id, const TransportFactory& transports) 
   auto links = std::make_unique<LinkTable>(transports(context), *membership, wait);
   const Cut longest{slice_bytes_, static_cast<std::uint32_t>(config_.slots)};
   const AgreedFacts facts = agree_on_facts(*membership, *links, longest, config_, wait);
-  device_.note_ranks(links->local_ranks(), facts.cores);
+  device_.note_ranks(facts.crowd.ranks, facts.crowd.cores);
   log_info(Subsystem::kInit, device_.ordinal(),
-           format("[Rank %d] %d ranks in boxes of %d", rank_, nranks_, facts.machine.box));
+           format("[Rank %d] %d ranks in boxes of %d; %d of them share %d core%s here", rank_,
+                  nranks_, facts.machine.box, facts.crowd.ranks, facts.crowd.cores,
+                  facts.crowd.cores == 1 ? "" : "s"));
   if (rank_ == 0 && nranks_ > 1 && config_.box > 0 && config_.box != facts.machine.box) {
     log_notice(device_.ordinal(),
                format("CATENARY_BOX=%lld has no effect: it does not divide %d ranks, or is not the "

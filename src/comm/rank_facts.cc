@@ -1,6 +1,7 @@
 #include "src/comm/rank_facts.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "src/base/error.h"
@@ -14,7 +15,7 @@ namespace {
 
 // As published; of fixed width, since ranks may be built apart.
 struct RankFacts {
-  std::int32_t local_ranks = 0;
+  std::int32_t ranks = 0;  // of its machine
   std::int32_t cores = 0;
   LocalRun run;
   Wire near = Wire::kThreads;
@@ -45,15 +46,46 @@ std::vector<Bytes> publish(Membership& membership, const Facts& facts, const Wai
   return membership.all_gather(Bytes(bytes.begin(), bytes.end()), wait);
 }
 
-// Of those that share memory with this rank: each may be bound to a core of its own.
-int cores_of_this_machine(Membership& membership, const LinkTable& table, const Wait& wait) {
-  const std::vector<Bytes> all = publish(membership, core_grant(), wait);
-  std::vector<CoreGrant> here;
-  for (std::size_t peer = 0; peer < all.size(); ++peer) {
-    const auto grant = facts_from<CoreGrant>(all[peer], peer);
-    if (table.transport_of(static_cast<int>(peer)).shares_memory()) here.push_back(grant);
+// What a rank may use of its machine, as published.
+struct CoreFacts {
+  CoreGrant grant;
+  std::array<char, 40> kernel{};  // what this start of it is called; empty if it does not tell
+
+  bool shares_kernel_with(const CoreFacts& other) const {
+    return kernel.front() != '\0' && kernel == other.kernel;
   }
-  return shared_cores(here);
+};
+
+CoreFacts core_facts() {
+  CoreFacts facts;
+  facts.grant = core_grant();
+  boot_id().copy(facts.kernel.data(), facts.kernel.size());
+  return facts;
+}
+
+bool is_tighter(const Crowd& one, const Crowd& other) {
+  return one.ranks * other.cores > other.ranks * one.cores;
+}
+
+// Of those that share memory with this rank: each may be bound to a core of its own. Or of all on
+// this kernel, if there is less room for those: containers of one machine are hosts to each other,
+// but their ranks take each other's cores. Each may have a quota to itself, so none of those counts
+// for all. Nothing but speed depends on what a kernel is called.
+Crowd crowd_of_this_machine(Membership& membership, const LinkTable& table, const Wait& wait) {
+  const CoreFacts mine = core_facts();
+  const std::vector<Bytes> all = publish(membership, mine, wait);
+  std::vector<CoreGrant> here;
+  std::vector<CoreGrant> nearby;
+  for (std::size_t peer = 0; peer < all.size(); ++peer) {
+    auto theirs = facts_from<CoreFacts>(all[peer], peer);
+    if (table.transport_of(static_cast<int>(peer)).shares_memory()) here.push_back(theirs.grant);
+    if (!theirs.shares_kernel_with(mine)) continue;
+    theirs.grant.usable = theirs.grant.allowed_cores();
+    nearby.push_back(theirs.grant);
+  }
+  const Crowd sharing{static_cast<int>(here.size()), shared_cores(here)};
+  const Crowd beside{static_cast<int>(nearby.size()), shared_cores(nearby)};
+  return is_tighter(beside, sharing) ? beside : sharing;
 }
 
 // The ranks that share memory with this one, as proved by attaching; or as the user says.
@@ -83,11 +115,11 @@ std::size_t packet_bytes(const LinkTable& table) {
   return longest - kPaddedDescriptorBytes;
 }
 
-RankFacts facts_of_this_rank(int rank, int nranks, int cores, const LinkTable& table,
+RankFacts facts_of_this_rank(int rank, int nranks, const Crowd& crowd, const LinkTable& table,
                              const Cut& links, const Config& config) {
   RankFacts facts;
-  facts.local_ranks = table.local_ranks();
-  facts.cores = cores;
+  facts.ranks = crowd.ranks;
+  facts.cores = crowd.cores;
   facts.slice_bytes = links.slice_bytes;
   facts.slots = links.slots;
   facts.packet_bytes = packet_bytes(table);
@@ -118,20 +150,20 @@ void check_alike(const RankFacts& mine, int rank, const RankFacts& theirs, int p
 // The most crowded machine counts, the slowest wires, and boxes only where all are alike.
 AgreedFacts agree_on_facts(Membership& membership, const LinkTable& table, const Cut& links,
                            const Config& config, const Wait& wait) {
-  const int cores = cores_of_this_machine(membership, table, wait);
+  const Crowd crowd = crowd_of_this_machine(membership, table, wait);
   const RankFacts mine =
-      facts_of_this_rank(membership.rank(), membership.nranks(), cores, table, links, config);
+      facts_of_this_rank(membership.rank(), membership.nranks(), crowd, table, links, config);
   const std::vector<Bytes> all = publish(membership, mine, wait);
   AgreedFacts agreed;
-  agreed.cores = cores;
+  agreed.crowd = crowd;
   MachineFacts& machine = agreed.machine;
-  machine = {mine.local_ranks, mine.cores, 1, mine.near, mine.far, SIZE_MAX};
+  machine = {mine.ranks, mine.cores, 1, mine.near, mine.far, SIZE_MAX};
   std::vector<LocalRun> runs;
   for (std::size_t peer = 0; peer < all.size(); ++peer) {
     const auto theirs = facts_from<RankFacts>(all[peer], peer);
     check_alike(mine, membership.rank(), theirs, static_cast<int>(peer));
     if (peer == 0) agreed.parameters = theirs.parameters;
-    machine.local_ranks = std::max(machine.local_ranks, theirs.local_ranks);
+    machine.local_ranks = std::max(machine.local_ranks, theirs.ranks);
     machine.cores = std::min(machine.cores, theirs.cores);
     machine.near = std::max(machine.near, theirs.near);
     machine.far = std::max(machine.far, theirs.far);

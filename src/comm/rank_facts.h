@@ -12,9 +12,15 @@
 
 namespace catenary {
 
+// Ranks, and the cores that they share.
+struct Crowd {
+  int ranks = 1;
+  int cores = 1;
+};
+
 struct AgreedFacts {
   MachineFacts machine;
-  int cores = 1;              // that the ranks of this very machine share
+  Crowd crowd;                // of this very machine
   CostParameters parameters;  // rank 0's
 };
 

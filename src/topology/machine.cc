@@ -150,15 +150,11 @@ CoreGrant core_grant() {
   return grant;
 }
 
-namespace {
-
-int count_bits(const CoreGrant& grant) {
-  int bits = 0;
-  for (const std::uint64_t word : grant.allowed) bits += std::popcount(word);
-  return bits;
+int CoreGrant::allowed_cores() const {
+  int cores = 0;
+  for (const std::uint64_t word : allowed) cores += std::popcount(word);
+  return cores;
 }
-
-}  // namespace
 
 // A quota that is less than what is allowed may be one for all of them.
 int shared_cores(std::span<const CoreGrant> grants) {
@@ -166,9 +162,9 @@ int shared_cores(std::span<const CoreGrant> grants) {
   int quota = std::numeric_limits<int>::max();
   for (const CoreGrant& grant : grants) {
     for (std::size_t i = 0; i < grant.allowed.size(); ++i) together.allowed[i] |= grant.allowed[i];
-    if (grant.usable < count_bits(grant)) quota = std::min(quota, grant.usable);
+    if (grant.usable < grant.allowed_cores()) quota = std::min(quota, grant.usable);
   }
-  return std::max(1, std::min(count_bits(together), quota));
+  return std::max(1, std::min(together.allowed_cores(), quota));
 }
 
 int machine_cores() {

@@ -24,6 +24,8 @@ struct CoreGrant {
     return (allowed[bit / 64] >> (bit % 64) & 1) != 0;
   }
 
+  int allowed_cores() const;
+
   std::array<std::uint64_t, kMaskBits / 64> allowed{};
   std::int32_t usable = 1;  // as usable_cores()
 };
