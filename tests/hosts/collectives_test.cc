@@ -71,7 +71,8 @@ TEST_P(HostCollectives, are_exact_and_neighbours_share_memory) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, HostCollectives,
-                         ::testing::Values(HostShape{2, 1}, HostShape{2, 2}, HostShape{4, 1}),
+                         ::testing::Values(HostShape{2, 1}, HostShape{2, 2}, HostShape{2, 4},
+                                           HostShape{3, 3}, HostShape{4, 1}, HostShape{4, 2}),
                          [](const auto& param) {
                            return std::to_string(param.param.hosts) + "x" +
                                   std::to_string(param.param.per_host);
