@@ -362,7 +362,7 @@ bool Communicator::look_from_outside() {
   const auto look = [&] {
     if (loss_) return true;  // links are not touched while it is open who died
     // What has come may be what somebody sleeps for, who would not be told any more.
-    if (poll_transports() == Polled::kMoved) device_.doorbell().ring();
+    if (poll_transports()) device_.doorbell().ring();
     std::optional<Error> proof = judge_claims();
     if (!proof) proof = judge_links(nullptr);
     if (proof) fail(*proof, true);
@@ -389,13 +389,10 @@ void Communicator::look_for_suspicion(const GroupRun::Waiting& waiting) {
   stall_watch_->tell(waiting, moves_);
 }
 
-RunOwner::Polled Communicator::poll_transports() {
-  Polled polled = Polled::kNone;
-  for (Transport* transport : polled_) {
-    const bool moved = transport->poll();
-    polled = moved || polled == Polled::kMoved ? Polled::kMoved : Polled::kStill;
-  }
-  return polled;
+bool Communicator::poll_transports() {
+  bool moved = false;
+  for (Transport* transport : polled_) moved = transport->poll() || moved;
+  return moved;
 }
 
 bool Communicator::run_failed(const std::exception& error) noexcept {

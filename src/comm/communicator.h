@@ -102,7 +102,7 @@ class Communicator final : public RunOwner {
   // RunOwner.
   void check_peers(const GroupRun& run) override;
   void begins(const Descriptor& descriptor) noexcept override { ledger_.begin(descriptor); }
-  Polled poll_transports() override;
+  bool poll_transports() override;
   Task::Wakers wakers() override;
   bool run_failed(const std::exception& error) noexcept override;
   void run_over(GroupRun& run) noexcept override;

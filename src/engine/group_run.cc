@@ -36,10 +36,8 @@ Task::Progress GroupRun::poll() {
 }
 
 Task::Progress GroupRun::poll_transports() {
-  const RunOwner::Polled polled = owner_->poll_transports();
-  const Progress progress = polled != RunOwner::Polled::kNone ? poll_runs() : Progress::kNone;
-  const bool is_still = progress == Progress::kNone;
-  return is_still && polled == RunOwner::Polled::kMoved ? Progress::kSome : progress;
+  if (!owner_->poll_transports()) return Progress::kNone;
+  return std::max(poll_runs(), Progress::kSome);
 }
 
 inline Task::Progress GroupRun::poll_runs() {

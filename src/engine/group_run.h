@@ -46,10 +46,9 @@ class RunOwner {
   // The slow look, on behalf of a run that does not get on: abort, peers' deaths and reports, and
   // peers that run something else.
   virtual void check_peers(const class GroupRun& run) = 0;
-  // Moves bytes of the transports that need it. kNone: none does. kMoved: some have moved, though
-  // perhaps no message has come or gone.
-  enum class Polled { kNone, kStill, kMoved };
-  virtual Polled poll_transports() = 0;
+  // Moves bytes of the transports that need it; whether any have moved, though perhaps no message
+  // has come or gone.
+  virtual bool poll_transports() = 0;
   // What tells when a peer did something.
   virtual Task::Wakers wakers() = 0;
   // A collective is about to begin, its turn having come.

@@ -34,7 +34,7 @@ class Inbox final : public RecvLink {
 class Owner final : public RunOwner {
  public:
   void check_peers(const GroupRun& /*run*/) override {}
-  Polled poll_transports() override { return Polled::kNone; }
+  bool poll_transports() override { return false; }
   Task::Wakers wakers() override { return {}; }
   void begins(const Descriptor& /*descriptor*/) noexcept override {}
   bool run_failed(const std::exception& /*error*/) noexcept override { return true; }

@@ -88,13 +88,13 @@ struct FakeRecv final : RecvLink {
 struct FakeOwner final : RunOwner {
   bool may_go_on_in_trouble() override { return true; }
   void check_peers(const GroupRun&) override {}
-  Polled poll_transports() override { return polled; }
+  bool poll_transports() override { return moves_bytes; }
   Task::Wakers wakers() override { return {}; }
   void begins(const Descriptor&) noexcept override {}
   bool run_failed(const std::exception&) noexcept override { return true; }
   void run_over(GroupRun&) noexcept override {}
   int open_to_writers() const { return open_to_writers_; }
-  Polled polled = Polled::kNone;
+  bool moves_bytes = false;
 };
 
 }  // namespace catenary

@@ -106,9 +106,9 @@ TEST_P(MessagesOf, are_received) {
 // Who sleeps meanwhile would let the rest of a long message wait.
 TEST_F(Messages, get_on_while_transports_move_bytes_of_them) {
   add_recv();
-  owner.polled = RunOwner::Polled::kStill;
+  owner.moves_bytes = false;
   EXPECT_EQ(group.poll(), Progress::kNone);
-  owner.polled = RunOwner::Polled::kMoved;
+  owner.moves_bytes = true;
   EXPECT_EQ(group.poll(), Progress::kSome);
   let_come(opening(), given.data(), kCount);
   EXPECT_EQ(group.poll(), Progress::kDone);
