@@ -22,7 +22,11 @@ Caller::Progress Caller::poll() {
     const Transfer transfer =
         try_receive(fd_.get(), ByteSpan(bytes_).first(wanted).subspan(filled_));
     if (transfer.state == Transfer::State::kNotYet) return Progress::kWaiting;
-    if (transfer.state != Transfer::State::kMoved) return Progress::kRefused;
+    if (transfer.state != Transfer::State::kMoved) {
+      why_refused_ = "it has gone before it has said who it is";
+      has_gone_ = true;
+      return Progress::kRefused;
+    }
     filled_ += transfer.bytes;
     if (filled_ < wanted) continue;
     filled_ = 0;
@@ -34,6 +38,7 @@ Caller::Progress Caller::poll() {
 
 bool Caller::greet() {
   const auto theirs = parse_greeting(Side::kInitiator, bytes_);
+  why_refused_ = theirs ? "it does not hold our secret" : "it speaks another protocol";
   if (!theirs || !is_sealed(*theirs, handshake_.key, kControlPurpose)) return false;
   handshake_.initiator = *theirs;
   fill_random(handshake_.acceptor);
@@ -41,6 +46,7 @@ bool Caller::greet() {
 }
 
 bool Caller::answer() {
+  why_refused_ = "it does not hold our secret";
   const ByteView proof = ByteView(bytes_).first(sizeof(Mac));
   if (!equal_secrets(proof, handshake_.proof(Side::kInitiator))) return false;
   return send_whole(fd_.get(), handshake_.proof(Side::kAcceptor));

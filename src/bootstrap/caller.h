@@ -28,6 +28,9 @@ class Caller {
   // After that: what it greeted with.
   const Nonce& nonce() const noexcept { return handshake_.initiator; }
   int fd() const noexcept { return fd_.get(); }
+  // After kRefused.
+  const char* why_refused() const noexcept { return why_refused_; }
+  bool has_gone() const noexcept { return has_gone_; }
 
   // After kProven.
   UnsharedFd release() { return std::move(fd_); }
@@ -40,6 +43,8 @@ class Caller {
   UnsharedFd fd_;
   Handshake handshake_;
   bool greeted_ = false;
+  const char* why_refused_ = "";
+  bool has_gone_ = false;
   std::array<std::byte, sizeof(Greeting)> bytes_;
   std::size_t filled_ = 0;
 };

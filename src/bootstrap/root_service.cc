@@ -17,6 +17,7 @@
 #include "src/base/config.h"
 #include "src/base/error.h"
 #include "src/base/log.h"
+#include "src/base/refusals.h"
 #include "src/base/scope_exit.h"
 #include "src/bootstrap/stream_socket.h"
 #include "src/bootstrap/tcp.h"
@@ -33,6 +34,7 @@ constexpr int kEventsAtOnce = 64;
 // Few, so that those who have come get a word in before more come.
 constexpr int kAcceptsAtOnce = 16;
 constexpr std::uint64_t kWakeToken = 0;
+constexpr const char* kCrowd = "too many came after it before it had said anything";
 
 void watch(int epoll, int fd, std::uint32_t events, std::uint64_t token) {
   epoll_event event{};
@@ -228,7 +230,7 @@ void RootService::keep_waiting(std::uint64_t token, Desk& desk, int want) {
                          errno_text(want).c_str(), want == EMFILE ? "; see ulimit -n" : "");
   if (!std::exchange(desk.told_of_want, true)) log_notice(-1, desk.short_of);
   if (const auto& strangers = desk.line(Standing::kStranger); !strangers.empty()) {
-    drop(strangers.front());
+    refuse(strangers.front(), kCrowd);
   }
   desk.paused = Deadline::after_ms(kPauseMs);
   rewatch(epoll_.get(), desk.listener.get(), 0, token);
@@ -236,12 +238,13 @@ void RootService::keep_waiting(std::uint64_t token, Desk& desk, int want) {
 
 void RootService::welcome_stranger(Desk& desk, UnsharedFd fd) {
   if (const auto& strangers = desk.line(Standing::kStranger); strangers.size() >= kMostStrangers) {
-    drop(strangers.front());
+    refuse(strangers.front(), kCrowd);
   }
   notice_lost_peers(fd.get(), Config::process().peer_timeout_s);
   const std::uint64_t token = next_token_++;
   auto guest = std::make_unique<Guest>();
   guest->desk = &desk;
+  guest->from = SocketAddress::text_of_peer(fd.get());
   guest->caller.emplace(std::move(fd), desk.rendezvous.secret);
   watch(epoll_.get(), guest->caller->fd(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, token);
   line_up(token, *guest, Standing::kStranger);
@@ -267,19 +270,27 @@ void RootService::attend(std::uint64_t token) {
   const auto found = guests_.find(token);
   if (found == guests_.end()) return;  // dropped earlier in this round
   Guest& guest = *found->second;
-  if (guest.caller && !hear_caller(token, guest)) return drop(token);
+  if (guest.caller && !hear_caller(token, guest)) return;
   if (guest.caller) return;
   guest.channel->flush();
   if (!read_frames(token, guest)) drop(token);
 }
 
-// False: it is none of ours.
+// False: it is none of ours, and gone.
 bool RootService::hear_caller(std::uint64_t token, Guest& guest) {
   const Caller::Progress progress = guest.caller->poll();
-  if (progress == Caller::Progress::kRefused) return false;
+  if (progress == Caller::Progress::kRefused) {
+    const bool gives_up = guest.caller->has_gone() && guest.caller->has_greeted();
+    if (gives_up) drop(token);
+    if (!gives_up) refuse(token, guest.caller->why_refused());
+    return false;
+  }
   if (guest.caller->has_greeted() && guest.standing == Standing::kStranger) {
     // Nobody else can make a seal, but who listens on the way can repeat one.
-    if (!guest.desk->greetings.insert(guest.caller->nonce()).second) return false;
+    if (!guest.desk->greetings.insert(guest.caller->nonce()).second) {
+      refuse(token, "it repeats what a member has said");
+      return false;
+    }
     guest.greeting = guest.caller->nonce();
     line_up(token, guest, Standing::kHolder);
   }
@@ -346,6 +357,14 @@ bool RootService::admit(std::uint64_t token, Guest& guest, const Frame& frame) {
   return true;
 }
 
+// Of those who have proven nothing: their end is no loss to anybody.
+void RootService::refuse(std::uint64_t token, const std::string& why) {
+  const Guest& guest = *guests_.at(token);
+  note_refusal(Refused::kControlConnection, "the root at " + guest.desk->rendezvous.root.text(),
+               guest.from, why);
+  drop(token);
+}
+
 void RootService::drop(std::uint64_t token) {
   const auto found = guests_.find(token);
   if (found == guests_.end()) return;
@@ -359,10 +378,15 @@ void RootService::drop(std::uint64_t token) {
   std::erase_if(desk.sessions, [](const Session& each) { return each.is_over(); });
 }
 
+void RootService::expel(std::uint64_t token) {
+  if (guests_.at(token)->standing == Standing::kProven) return drop(token);
+  refuse(token, "it has not proven in time to hold our secret");
+}
+
 void RootService::expire() {
   for (auto& [token, desk] : desks_) {
     for (const auto& line : desk->lines) {
-      while (!line.empty() && guests_.at(line.front())->deadline.passed()) drop(line.front());
+      while (!line.empty() && guests_.at(line.front())->deadline.passed()) expel(line.front());
     }
     if (desk->paused && desk->paused->passed()) {
       desk->paused.reset();

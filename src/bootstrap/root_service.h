@@ -62,6 +62,7 @@ class RootService {
   };
   struct Guest {
     Desk* desk;
+    std::string from;
     Standing standing = Standing::kStranger;
     std::optional<Nonce> greeting;            // once it is a holder
     std::optional<Caller> caller;             // until it has proven itself
@@ -85,12 +86,14 @@ class RootService {
   void welcome_stranger(Desk& desk, UnsharedFd fd);
   void attend(std::uint64_t token);
   bool hear_caller(std::uint64_t token, Guest& guest);
+  void refuse(std::uint64_t token, const std::string& why);
   void line_up(std::uint64_t token, Guest& guest, Standing standing);
   bool read_frames(std::uint64_t token, Guest& guest);
   bool handle(std::uint64_t token, Guest& guest, const Frame& frame);
   static std::string why_missing(const Desk& desk, const Session& session);
   bool admit(std::uint64_t token, Guest& guest, const Frame& frame);
   void drop(std::uint64_t token);
+  void expel(std::uint64_t token);
   void expire();
   void close_idle_desks();
 

@@ -76,6 +76,15 @@ std::optional<SocketAddress> SocketAddress::from(const sockaddr* address) {
   return result;
 }
 
+std::string SocketAddress::text_of_peer(int fd) {
+  Raw raw;
+  raw.bytes = sizeof raw.storage;
+  auto* const storage = reinterpret_cast<sockaddr*>(&raw.storage);
+  if (::getpeername(fd, storage, &raw.bytes) != 0) return "";
+  const std::optional<SocketAddress> address = from(storage);
+  return address ? address->text() : "";
+}
+
 SocketAddress SocketAddress::resolve(const std::string& host_and_port, int family) {
   const std::size_t colon = host_and_port.rfind(':');
   if (colon == std::string::npos || colon == 0) {

@@ -33,6 +33,8 @@ struct SocketAddress {
     const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
   };
   Raw raw() const;
+  // Of the other end of a connected socket, as text; "" if it has none any more.
+  static std::string text_of_peer(int fd);
   // nullopt for other families.
   static std::optional<SocketAddress> from(const sockaddr* address);
   // "host:port", where the host is IPv4, IPv6 in brackets, or a name. `family` AF_UNSPEC: either.

@@ -6,7 +6,7 @@
 
 #include "src/base/error.h"
 #include "src/base/fence.h"
-#include "src/base/log.h"
+#include "src/base/refusals.h"
 #include "src/transport/put_words.h"
 
 namespace catenary {
@@ -343,7 +343,8 @@ void PutHub::control_came(const ControlMessage& message) {
   was_told_anything_ = true;
   const auto words = open_control(context_.key, message, context_.rank, context_.nranks);
   if (!words) {
-    log_info(Subsystem::kNet, -1, "A message of a stranger was dropped");
+    note_refusal(Refused::kMessage, format("rank %d", context_.rank), "",
+                 "it was not sealed with our key");
     return;
   }
   switch (words->kind) {
