@@ -90,16 +90,11 @@ bool LinkHandshake::take_introduction() {
   const auto nonce =
       parse_greeting(Side::kInitiator, ByteView(incoming_).subspan(sizeof introduction_));
   if (!nonce || introduction_.to != self_ || introduction_.from >= nranks_ ||
-      introduction_.channel >= kChannelCount) {
-    fail("it speaks another protocol");
-    return false;
-  }
+      introduction_.channel >= kChannelCount)
+    return refuse("it speaks another protocol");
   initiator_ = *nonce;
   purpose_ = purpose_of(introduction_);
-  if (!is_sealed(initiator_, key_, purpose_)) {
-    fail("it does not hold our key");
-    return false;
-  }
+  if (!is_sealed(initiator_, key_, purpose_)) return refuse("it does not hold our key");
   say(make_greeting(Side::kAcceptor, acceptor_));
   await(Awaited::kProof, sizeof(Mac));
   return true;
@@ -107,10 +102,7 @@ bool LinkHandshake::take_introduction() {
 
 bool LinkHandshake::take_greeting() {
   const auto nonce = parse_greeting(Side::kAcceptor, incoming_);
-  if (!nonce) {
-    fail("it speaks another protocol");
-    return false;
-  }
+  if (!nonce) return refuse("it speaks another protocol");
   acceptor_ = *nonce;
   say(handshake().proof(Side::kInitiator));
   await(Awaited::kProof, sizeof(Mac));
@@ -119,10 +111,8 @@ bool LinkHandshake::take_greeting() {
 
 bool LinkHandshake::take_proof() {
   const bool accepts = side_ == Side::kAcceptor;
-  if (!equal_secrets(incoming_, handshake().proof(accepts ? Side::kInitiator : Side::kAcceptor))) {
-    fail("it does not hold our key");
-    return false;
-  }
+  if (!equal_secrets(incoming_, handshake().proof(accepts ? Side::kInitiator : Side::kAcceptor)))
+    return refuse("it does not hold our key");
   if (accepts) say(handshake().proof(Side::kAcceptor));
   await(Awaited::kNothing, 0);
   return true;
@@ -146,6 +136,12 @@ LinkHandshake::State LinkHandshake::fail(const Transfer& transfer) {
          error_number == EPIPE;
   if (!cut_) return fail(errno_text(error_number));
   return fail("it closed the connection: it does not hold our key, or is gone");
+}
+
+bool LinkHandshake::refuse(const char* why) {
+  fail(why);
+  refused_ = true;
+  return false;
 }
 
 LinkHandshake::State LinkHandshake::fail(std::string why) {

@@ -42,8 +42,14 @@ class LinkHandshake {
   // Whether the other side has introduced itself, with a seal. Always so for who connects.
   bool is_introduced() const { return awaited_ != Awaited::kIntroduction; }
   const LinkIntroduction& introduction() const { return introduction_; }
+  // What it came with, fresh for each connection of a holder: who repeats it is none.
+  const Nonce& nonce() const { return initiator_; }
+  // The same of who accepts: it is there, if it has proven nothing yet.
+  bool is_answered() const { return awaited_ != Awaited::kGreeting; }
   // After kFailed.
   const std::string& failure() const { return failure_; }
+  // For what the other side has said. Else the connection has failed.
+  bool is_refused() const { return refused_; }
   // The other side closed the connection before the end. It may do so to anybody when strangers
   // press it, so another attempt is worth while.
   bool was_cut() const { return cut_; }
@@ -63,6 +69,7 @@ class LinkHandshake {
   Handshake handshake() const;
   State fail(const Transfer& transfer);
   State fail(std::string why);
+  bool refuse(const char* why);
 
   Key key_;
   Side side_;
@@ -79,6 +86,7 @@ class LinkHandshake {
   std::size_t received_ = 0;
   std::string failure_;
   bool cut_ = false;
+  bool refused_ = false;
 };
 
 }  // namespace catenary

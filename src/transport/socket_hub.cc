@@ -10,7 +10,7 @@
 #include <iterator>
 
 #include "src/base/error.h"
-#include "src/base/log.h"
+#include "src/base/refusals.h"
 #include "src/base/scope_exit.h"
 #include "src/bootstrap/socket_interface.h"
 #include "src/bootstrap/tcp.h"
@@ -20,6 +20,8 @@ namespace {
 
 // Few, so that those who have come get a word in before more come.
 constexpr int kAcceptsAtOnce = 16;
+// Who is not awaited may stand in the kernel's queue for a while.
+constexpr std::int64_t kLookEvery_ns = 100'000'000;
 // How long a receiver may cut our connections before that is an error.
 constexpr std::int64_t kRefusalPatienceMs = 2000;
 constexpr int kLongestPauseMs = 50;
@@ -153,14 +155,13 @@ bool SocketHub::poll() {
     if (outgoing.is_dialing) serve(outgoing);
     moved = outgoing.sender->pump() || moved;
   }
-  // Who is not awaited can stand in the queue of the kernel.
-  if (awaited_ > 0 || !guests_.empty()) serve_guests();
+  if (awaited_ > 0 || is_time_to_look()) serve_guests();
   return moved;
 }
 
 int SocketHub::wait_descriptor() {
   const std::lock_guard lock(mutex_);
-  if (awaited_ > 0 || !guests_.empty()) return -1;
+  if (awaited_ > 0) return -1;
   if (!epoll_) epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_) return -1;
   for (auto& [index, outgoing] : outgoing_) {
@@ -179,6 +180,16 @@ int SocketHub::wait_descriptor() {
 void SocketHub::check_sent() {
   const std::lock_guard lock(mutex_);
   for (auto& [index, outgoing] : outgoing_) outgoing.sender->check_sent();
+  if (is_time_to_look()) serve_guests();
+}
+
+// Strangers are turned away also when nobody is awaited, but then they may not cost more than a
+// look now and then, however many they are.
+bool SocketHub::is_time_to_look() {
+  const std::int64_t now = now_ns();
+  if (now - looked_ns_ < kLookEvery_ns) return false;
+  looked_ns_ = now;
+  return true;
 }
 
 std::string SocketHub::dial(Outgoing& outgoing) const {
@@ -236,7 +247,7 @@ void SocketHub::give_up(Outgoing& outgoing, const std::string& why) {
 
 // One system call tells who has said something, and whether somebody has come.
 void SocketHub::serve_guests() {
-  guest_fds_.assign(1, {awaited_ > 0 ? listener_.get() : -1, POLLIN, 0});
+  guest_fds_.assign(1, {listener_.get(), POLLIN, 0});
   for (const Guest& guest : guests_) guest_fds_.push_back({guest.socket.get(), POLLIN, 0});
   if (::poll(guest_fds_.data(), guest_fds_.size(), 0) > 0) {
     for (std::size_t i = 0; i < guests_.size(); ++i) {
@@ -246,10 +257,16 @@ void SocketHub::serve_guests() {
   }
   const bool someone_knocks = guest_fds_[0].revents != 0;
   guest_fds_.clear();
-  std::erase_if(guests_, [](const Guest& guest) {
-    return !guest.socket || (guest.is_stranger() && guest.deadline.passed());
-  });
+  expel_late();
   if (someone_knocks) accept_guests();
+}
+
+void SocketHub::expel_late() {
+  std::erase_if(guests_, [this](const Guest& guest) {
+    const bool is_late = guest.socket && guest.is_stranger() && guest.deadline.passed();
+    if (is_late) refuse(guest, "it has not said in time who it is");
+    return is_late || !guest.socket;
+  });
 }
 
 void SocketHub::accept_guests() {
@@ -262,7 +279,8 @@ void SocketHub::accept_guests() {
     }
     notice_lost_ways(socket.get(), patience_s());
     notice_lost_bytes(socket.get(), patience_s());
-    Guest guest = {std::move(socket),
+    std::string from = SocketAddress::text_of_peer(socket.get());
+    Guest guest = {std::move(socket), std::move(from),
                    LinkHandshake::accept(context_.key, context_.rank, context_.nranks),
                    Deadline::after_ms(kStrangerPatienceMs)};
     if (!attend(guest)) continue;
@@ -277,22 +295,38 @@ void SocketHub::accept_guests() {
 // The oldest of those who have not introduced themselves goes.
 void SocketHub::make_room() {
   const auto oldest = std::ranges::find_if(guests_, &Guest::is_stranger);
-  if (oldest != guests_.end()) guests_.erase(oldest);
+  if (oldest == guests_.end()) return;
+  refuse(*oldest, "too many came after it before it had said anything");
+  guests_.erase(oldest);
 }
 
 // Does what the guest's bytes ask for. False: it is a guest no more.
 bool SocketHub::attend(Guest& guest) {
   const bool was_stranger = guest.is_stranger();
   const LinkHandshake::State state = guest.handshake.advance(guest.socket.get());
-  if (was_stranger && !guest.is_stranger()) forget_double(guest);
+  if (was_stranger && !guest.is_stranger()) {
+    // Nobody else can make a seal, but who listens on the way can repeat one.
+    if (!nonces_.insert(guest.handshake.nonce()).second) {
+      refuse(guest, "it repeats what a member has said");
+      return false;
+    }
+    forget_double(guest);
+  }
   switch (state) {
     case LinkHandshake::State::kBusy: return true;
     case LinkHandshake::State::kDone: seat(guest); return false;
     case LinkHandshake::State::kFailed:
-      log_info(Subsystem::kNet, -1, "A connection was dropped: " + guest.handshake.failure());
+      // A member may give up, or end.
+      if (guest.handshake.is_refused() || guest.is_stranger()) {
+        refuse(guest, guest.handshake.failure());
+      }
       return false;
   }
   return false;
+}
+
+void SocketHub::refuse(const Guest& guest, const std::string& why) const {
+  note_refusal(Refused::kLink, format("rank %d", context_.rank), guest.from, why);
 }
 
 // A sender that connects once more has given up its last attempt, of which we need not have heard.

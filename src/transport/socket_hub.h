@@ -21,6 +21,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,7 @@ class SocketHub {
   };
   struct Guest {
     UniqueFd socket;
+    std::string from;
     LinkHandshake handshake;
     Deadline deadline;  // for a stranger
     bool is_stranger() const { return !handshake.is_introduced(); }
@@ -95,10 +97,13 @@ class SocketHub {
   void serve(Outgoing& outgoing) const;
   std::int64_t patience_s() const { return context_.config->peer_timeout_s; }
   static void give_up(Outgoing& outgoing, const std::string& why);
+  bool is_time_to_look();
   void serve_guests();
+  void expel_late();
   void accept_guests();
   void make_room();
   bool attend(Guest& guest);
+  void refuse(const Guest& guest, const std::string& why) const;
   void forget_double(const Guest& newer);
   void seat(Guest& guest);
 
@@ -111,6 +116,8 @@ class SocketHub {
   std::map<std::size_t, Outgoing> outgoing_;  // by peer and channel
   std::map<std::size_t, Incoming> incoming_;
   std::vector<Guest> guests_;      // oldest first
+  std::set<Nonce> nonces_;         // with which guests have introduced themselves
+  std::int64_t looked_ns_ = 0;     // at who calls although nobody is awaited
   std::vector<pollfd> guest_fds_;  // the listener's, and theirs; empty but in serve_guests()
   std::size_t awaited_ = 0;        // receivers without a connection
   UniqueFd epoll_;                 // from the first sleep on

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "src/base/error.h"
+#include "src/base/refusals.h"
 #include "src/bootstrap/stream_socket.h"
 #include "src/transport/socket_hub.h"
 #include "tests/transport/attached_ranks.h"
@@ -171,6 +172,20 @@ TEST(Tcp, strangers_who_say_nothing_are_dropped_although_nobody_presses) {
   EXPECT_TRUE(poll_until(ranks, [&] { return is_closed(silent) && is_closed(slow); }));
 }
 
+TEST(Tcp, strangers_are_turned_away_although_nobody_is_awaited) {
+  const auto key = random_test_key();
+  Ranks ranks;
+  ranks.push_back(make_rank(0, key));
+  const std::vector<Bytes> addresses = {ranks[0]->address(), ranks[0]->address()};
+  attach_all(ranks, addresses);
+  const std::uint64_t refused = count_of_refusals(Refused::kLink);
+  const UniqueFd silent = connect_as_stranger(addresses[0]);
+  const UniqueFd loud = connect_as_stranger(addresses[0]);
+  say(loud, Bytes(100, std::byte{0xa5}));
+  EXPECT_TRUE(poll_until(ranks, [&] { return is_closed(silent) && is_closed(loud); }));
+  EXPECT_EQ(count_of_refusals(Refused::kLink), refused + 2);
+}
+
 // The hub of rank 1, which sends to whoever listens at `receiver`.
 std::unique_ptr<SocketHub> make_sender(const SocketAddress& receiver, const Key& key) {
   TransportContext context;
@@ -246,6 +261,44 @@ TEST(Tcp, a_holder_of_the_key_who_comes_again_takes_its_own_place) {
   EXPECT_EQ(second.advance(new_one.get()), LinkHandshake::State::kDone);
 
   EXPECT_EQ(first.advance(old_one.get()), LinkHandshake::State::kFailed);
+}
+
+// He has listened on the way. The member goes on as if nothing had been.
+TEST(Tcp, who_repeats_what_a_member_has_said_takes_no_place) {
+  const Key key = random_key();
+  SocketListener listener = open_listener(kConfig);
+  const SocketAddress address = listener.address;
+  TransportContext context;
+  context.nranks = 2;
+  context.key = key;
+  context.config = &kConfig;
+  SocketHub hub(std::move(listener.socket), context, {{address}, {address}});
+  const auto recv = hub.listen({1, Channel::kCollective});
+  const Deadline deadline = Deadline::after_ms(10'000);
+  const UnsharedFd member = connect_once(address, {deadline, nullptr}).fd;
+  LinkHandshake handshake = LinkHandshake::initiate(key, {1, 0, 0});
+  handshake.advance(member.get());
+  pollfd answer = {member.get(), POLLIN, 0};
+  while (::poll(&answer, 1, 1) == 0 && !deadline.passed()) hub.poll();
+  const LinkIntroduction introduction = {1, 0, 0};
+  const Greeting greeting = make_greeting(Side::kInitiator, handshake.nonce());
+  const UnsharedFd stranger = connect_once(address, {deadline, nullptr}).fd;
+  try_send(stranger.get(), std::as_bytes(std::span(&introduction, 1)));
+  try_send(stranger.get(), greeting);
+  Bytes heard(sizeof(Greeting) + sizeof(Mac));
+  Transfer transfer = {Transfer::State::kNotYet};
+  while (transfer.state != Transfer::State::kClosed && !deadline.passed()) {
+    hub.poll();
+    transfer = try_receive(stranger.get(), heard);
+    EXPECT_LE(transfer.bytes, sizeof(Greeting));
+  }
+  EXPECT_EQ(transfer.state, Transfer::State::kClosed);
+  auto state = LinkHandshake::State::kBusy;
+  while (state == LinkHandshake::State::kBusy && !deadline.passed()) {
+    hub.poll();
+    state = handshake.advance(member.get());
+  }
+  EXPECT_EQ(state, LinkHandshake::State::kDone);
 }
 
 TEST(Tcp, who_holds_another_key_is_told_and_gets_nowhere) {
