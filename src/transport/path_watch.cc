@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "src/base/error.h"
+#include "src/base/refusals.h"
 #include "src/bootstrap/stream_socket.h"
 #include "src/bootstrap/tcp.h"
 #include "src/transport/transport.h"
@@ -20,6 +21,9 @@ constexpr std::int64_t kLookEvery_ns = 100'000'000;
 constexpr std::int64_t kLongAgo_ns = 1'000'000'000;
 // For a connection that is made anew: one lost packet is repeated after a second.
 constexpr std::int64_t kRedialWait_ms = 1500;
+// Looks at which a connection that was cut off in the handshake is made anew.
+constexpr int kMostCuts = 20;
+constexpr int kAcceptsAtOnce = 256;
 
 short events_of(int socket, int wanted) {
   pollfd state = {socket, static_cast<short>(wanted), 0};
@@ -39,10 +43,11 @@ bool is_own_trouble(int error_number) {
 
 }  // namespace
 
-PathWatch::PathWatch(int rank, SocketListener listener,
+PathWatch::PathWatch(int rank, const Key& key, SocketListener listener,
                      std::vector<std::optional<SocketAddress>> peers, std::int64_t patience_s,
                      std::function<bool(int peer)> has_come)
     : rank_(rank),
+      key_(key),
       listener_(std::move(listener)),
       peers_(std::move(peers)),
       patience_s_(patience_s),
@@ -64,6 +69,11 @@ void PathWatch::dial(int peer, Path& path) const {
   const SocketAddress::Raw raw = address.raw();
   if (::connect(path.socket.get(), raw.get(), raw.bytes) == 0 || errno == EINPROGRESS) {
     path.state = State::kDialing;
+    path.handshake = LinkHandshake::initiate(
+        key_, {static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(peer), 0});
+    // If it is made already, who accepts it can answer at his first look.
+    if (events_of(path.socket.get(), POLLOUT) == POLLOUT)
+      path.handshake->advance(path.socket.get());
     if (path.was_there && !path.until) path.until = Deadline::after_ms(kRedialWait_ms);
   } else {
     failed(peer, path, errno);
@@ -102,20 +112,40 @@ void PathWatch::look(int peer, Path& path) const {
     path.state = State::kGreeting;
     path.was_connected = true;
     path.until.reset();
+    // Not before: a listener that is late may have no room for who connects, and does not answer.
+    notice_lost_bytes(path.socket.get(), patience_s_);
   }
-  if (!hear(path)) return;
-  path.state = State::kThere;
-  path.was_there = true;
-}
-
-bool PathWatch::hear(Path& path) const {
-  std::byte word{};
+  if (path.state == State::kGreeting) return greet(path);
+  std::byte word{};  // nobody says any
   const Transfer heard = try_receive(path.socket.get(), ByteSpan(&word, 1));
   if (heard.state == Transfer::State::kClosed) path.forget();
-  return heard.state == Transfer::State::kMoved && path.state == State::kGreeting;
+}
+
+void PathWatch::greet(Path& path) const {
+  const LinkHandshake::State state = path.handshake->advance(path.socket.get());
+  path.was_there = path.was_there || path.handshake->is_answered();
+  if (state == LinkHandshake::State::kBusy) return;
+  const bool is_refused = path.handshake->is_refused();
+  path.handshake.reset();
+  if (state == LinkHandshake::State::kDone) {
+    path.state = State::kThere;
+  } else if (is_refused) {
+    path.forget();
+  } else {
+    cut_off(path);
+  }
+}
+
+// By a peer that is pressed by strangers, or gone: then the next attempt is refused.
+void PathWatch::cut_off(Path& path) const {
+  if (++path.cuts > kMostCuts) return path.forget();
+  path.state = State::kToDial;
+  path.socket.reset();
 }
 
 void PathWatch::failed(int peer, Path& path, int error_number) const {
+  const bool was_accepted = error_number == ECONNRESET || error_number == EPIPE;
+  if (was_accepted && path.state != State::kThere) return cut_off(path);
   if (is_answer(error_number) || (!path.was_connected && has_come_(peer))) return path.forget();
   const bool was_made = path.state == State::kThere || path.state == State::kGreeting;
   path.state = State::kToDial;
@@ -132,19 +162,52 @@ void PathWatch::failed(int peer, Path& path, int error_number) const {
   }
 }
 
-// Says the one byte to those that have come, and lets go of those that have gone.
 void PathWatch::attend_guests() {
-  std::erase_if(guests_, [](const UnsharedFd& guest) {
-    return events_of(guest.get(), POLLIN | POLLRDHUP) != 0;
+  std::erase_if(guests_, [this](Guest& guest) {
+    if (!attend(guest)) return true;
+    const bool is_late = guest.is_stranger() && guest.deadline.passed();
+    if (is_late) refuse(guest, "it has not said in time who it is");
+    return is_late;
   });
-  while (UnsharedFd guest = accept_next(listener_.socket.get())) {
-    const std::byte word{1};
-    if (guests_.size() >= 2 * peers_.size()) continue;
-    notice_lost_ways(guest.get(), patience_s_);
-    // A socket that is new takes a byte.
-    if (try_send(guest.get(), ByteView(&word, 1)).state != Transfer::State::kMoved) continue;
+  for (int i = 0; i < kAcceptsAtOnce; ++i) {
+    UnsharedFd socket = accept_next(listener_.socket.get());
+    if (!socket) return;
+    notice_lost_peers(socket.get(), patience_s_);
+    std::string from = SocketAddress::text_of_peer(socket.get());
+    Guest guest = {std::move(socket), std::move(from),
+                   LinkHandshake::accept(key_, rank_, static_cast<int>(peers_.size())),
+                   Deadline::after_ms(kStrangerPatienceMs)};
+    if (!attend(guest)) continue;
+    const auto strangers = std::ranges::count_if(guests_, &Guest::is_stranger);
+    if (guest.is_stranger() && strangers >= static_cast<std::ptrdiff_t>(kMostStrangers)) {
+      const auto oldest = std::ranges::find_if(guests_, &Guest::is_stranger);
+      refuse(*oldest, "too many came after it before it had said anything");
+      guests_.erase(oldest);
+    }
     guests_.push_back(std::move(guest));
   }
+}
+
+// False: it is a guest no more.
+bool PathWatch::attend(Guest& guest) {
+  if (guest.is_proven) return events_of(guest.socket.get(), POLLIN | POLLRDHUP) == 0;
+  const bool was_stranger = guest.is_stranger();
+  const LinkHandshake::State state = guest.handshake.advance(guest.socket.get());
+  if (was_stranger && !guest.is_stranger() && !nonces_.insert(guest.handshake.nonce()).second) {
+    refuse(guest, "it repeats what a member has said");
+    return false;
+  }
+  guest.is_proven = state == LinkHandshake::State::kDone;
+  if (state != LinkHandshake::State::kFailed) return true;
+  // Members come and go.
+  if (guest.handshake.is_refused() || guest.is_stranger()) {
+    refuse(guest, guest.handshake.failure());
+  }
+  return false;
+}
+
+void PathWatch::refuse(const Guest& guest, const std::string& why) const {
+  note_refusal(Refused::kWatch, format("rank %d", rank_), guest.from, why);
 }
 
 }  // namespace catenary

@@ -1,38 +1,44 @@
 // PathWatch: whether the ways to other hosts are there, for networks that would not tell.
 //
 // Beside such a network goes a TCP connection to each peer that is watched, over the same
-// interface. Who accepts it says one byte, and nothing is ever said again: the kernels at its ends
-// ask each other whether it is still there, for processes that are busy, late or stopped as well.
+// interface. Both ends prove the communicator's key (link_handshake.h), and nothing is ever said
+// again: the kernels at its ends ask each other whether it is still there, for processes that are
+// busy, late or stopped as well.
 // Once that fails, and a new connection cannot be made soon, the way is lost. Not accepted, it may
 // have found no room in a queue: then the system tries long for a new one. If it does so in vain
 // for the first one, the way is lost too, unless the network itself has brought something from that
 // peer: then only ours is filtered, and the peer is not watched. A connection that was refused or
-// closed shows a host that answers: whether its rank lives, others know.
+// closed shows a host that answers: whether its rank lives, others know. But who was cut off in the
+// handshake, in a crowd of strangers, tries some more.
 //
-// Threads: any. Nothing waits. Owner: a transport. Failure: check() throws kRemote. What strangers
-// say is not read; a crowd of them can only end the watch.
+// Threads: any. Nothing waits. Owner: a transport. Failure: check() throws kRemote. Strangers are
+// let go soon, or at once when too many others come.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "src/base/clock.h"
 #include "src/base/unique_fd.h"
 #include "src/bootstrap/socket_address.h"
+#include "src/transport/link_handshake.h"
 #include "src/transport/socket_hub.h"
 
 namespace catenary {
 
 class PathWatch {
  public:
-  // `peers`: where the other ranks listen, by rank; none for those that cannot be watched.
-  // `patience_s`: how long the kernels ask in vain. `has_come`: whether the network has brought
-  // anything from a peer so far.
-  PathWatch(int rank, SocketListener listener, std::vector<std::optional<SocketAddress>> peers,
-            std::int64_t patience_s, std::function<bool(int peer)> has_come);
+  // `key` serves as it is: derive it first. `peers`: where the other ranks listen, by rank; none
+  // for those that cannot be watched. `patience_s`: how long the kernels ask in vain. `has_come`:
+  // whether the network has brought anything from a peer so far.
+  PathWatch(int rank, const Key& key, SocketListener listener,
+            std::vector<std::optional<SocketAddress>> peers, std::int64_t patience_s,
+            std::function<bool(int peer)> has_come);
 
   // From now on.
   void watch(int peer);
@@ -45,12 +51,14 @@ class PathWatch {
     kUnwatched,
     kToDial,
     kDialing,
-    kGreeting,  // connected, and nobody has accepted it
+    kGreeting,  // connected, and nobody has proven anything
     kThere,
   };
   struct Path {
     State state = State::kToDial;
     UniqueFd socket;
+    std::optional<LinkHandshake> handshake;  // in kGreeting
+    int cuts = 0;
     bool was_connected = false;     // once
     bool was_there = false;         // once
     std::optional<Deadline> until;  // a connection is made until then, or the way is lost
@@ -63,11 +71,24 @@ class PathWatch {
   void dial(int peer, Path& path) const;
   void look(int peer, Path& path) const;
   // False: the peer says nothing yet.
-  bool hear(Path& path) const;
+  void greet(Path& path) const;
+  void cut_off(Path& path) const;
   void failed(int peer, Path& path, int error_number) const;
+  // Who watches the way to us, or wants to.
+  struct Guest {
+    UnsharedFd socket;
+    std::string from;
+    LinkHandshake handshake;
+    Deadline deadline;  // for a stranger
+    bool is_proven = false;
+    bool is_stranger() const { return !handshake.is_introduced(); }
+  };
   void attend_guests();
+  bool attend(Guest& guest);
+  void refuse(const Guest& guest, const std::string& why) const;
 
   const int rank_;
+  const Key key_;
   const SocketListener listener_;
   const std::vector<std::optional<SocketAddress>> peers_;
   const std::int64_t patience_s_;
@@ -75,7 +96,8 @@ class PathWatch {
   std::mutex mutex_;
   // Guarded by mutex_.
   std::map<int, Path> paths_;
-  std::vector<UnsharedFd> guests_;  // who watches the way to us
+  std::vector<Guest> guests_;  // oldest first
+  std::set<Nonce> nonces_;     // with which they have introduced themselves
   std::int64_t looked_ns_ = 0;
 };
 

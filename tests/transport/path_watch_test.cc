@@ -2,12 +2,15 @@
 #include "src/transport/path_watch.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <thread>
 
 #include "src/base/config.h"
+#include "src/bootstrap/stream_socket.h"
 #include "src/bootstrap/tcp.h"
 
 namespace catenary {
@@ -21,8 +24,19 @@ Config loopback() {
   return config;
 }
 
+// Of this process: connections to these places.
+int open_connections_to(const std::vector<std::optional<SocketAddress>>& places) {
+  int count = 0;
+  for (int fd = 3; fd < 1024; ++fd) {
+    const std::string peer = SocketAddress::text_of_peer(fd);
+    count += std::ranges::any_of(places, [&](const auto& each) { return each->text() == peer; });
+  }
+  return count;
+}
+
 // Two ranks, of which either may be missing or deaf.
 struct Pair {
+  const Key key = random_key();
   std::vector<std::optional<SocketAddress>> places;
   std::unique_ptr<PathWatch> ranks[2];
 
@@ -30,7 +44,7 @@ struct Pair {
     SocketListener listeners[2] = {open_listener(loopback()), open_listener(loopback())};
     for (const SocketListener& each : listeners) places.emplace_back(each.address);
     for (int rank = 0; rank < 2; ++rank) {
-      ranks[rank] = std::make_unique<PathWatch>(rank, std::move(listeners[rank]), places, 1,
+      ranks[rank] = std::make_unique<PathWatch>(rank, key, std::move(listeners[rank]), places, 1,
                                                 [](int) { return false; });
     }
   }
@@ -67,6 +81,45 @@ TEST(PathWatch, takes_nobody_for_lost_who_is_late_or_crowded) {
     EXPECT_NO_THROW(late->check());
     EXPECT_NO_THROW(pair.look(200ms));
   }
+}
+
+bool is_open(const UnsharedFd& socket) {
+  std::byte byte{};
+  return try_receive(socket.get(), ByteSpan(&byte, 1)).state == Transfer::State::kNotYet;
+}
+
+TEST(PathWatch, lets_go_who_does_not_hold_its_key_and_nobody_else) {
+  Pair pair;
+  pair.ranks[0]->watch(1);
+  pair.ranks[1]->watch(0);
+  pair.look(1s);
+  std::vector<UnsharedFd> strangers;
+  const Wait wait = {Deadline::after_ms(5000), nullptr};
+  for (int i = 0; i < 3 * static_cast<int>(kMostStrangers); ++i) {
+    strangers.push_back(connect_once(*pair.places[1], wait).fd);
+    if (i % 2 == 0) try_send(strangers.back().get(), Bytes(100, std::byte{0xa5}));
+  }
+  pair.look(3s);
+  EXPECT_EQ(std::ranges::count_if(strangers, is_open), 0);
+  strangers.clear();
+  // Both watch ways on which nothing is wrong.
+  EXPECT_EQ(open_connections_to(pair.places), 2);
+}
+
+// As one may in a crowd of strangers.
+TEST(PathWatch, comes_again_when_it_was_cut_off_in_the_handshake) {
+  Pair pair;
+  SocketListener crowded = open_listener(loopback());
+  PathWatch watch(0, pair.key, open_listener(loopback()), {pair.places[0], crowded.address}, 1,
+                  [](int) { return false; });
+  watch.watch(1);
+  int calls = 0;
+  for (int i = 0; i < 100 && calls < 3; ++i) {
+    EXPECT_NO_THROW(watch.check());
+    std::this_thread::sleep_for(20ms);
+    if (UnsharedFd next = accept_next(crowded.socket.get())) ++calls;
+  }
+  EXPECT_EQ(calls, 3);
 }
 
 TEST(PathWatch, takes_nobody_for_lost_who_has_gone_or_never_listened) {

@@ -40,6 +40,8 @@ std::unique_ptr<PutHub> attach_hub(const TransportContext& context,
   return std::make_unique<PutHub>(decorate(one_port_over(std::move(rails))), ours);
 }
 
+Key key_beside(const TransportContext& context) { return derive_key(context.key, "beside ofi"); }
+
 std::vector<std::optional<SocketAddress>> places_beside(std::span<const Bytes> addresses,
                                                         std::size_t rail) {
   std::vector<std::optional<SocketAddress>> places;

@@ -25,6 +25,8 @@ std::unique_ptr<PutHub> attach_hub(const TransportContext& context,
                                    std::span<const Bytes> addresses, ByteView own,
                                    const PortDecorator& decorate);
 
+// What both ends of a connection that watches a way must hold.
+Key key_beside(const TransportContext& context);
 // Where the ways to what our rail meets can be watched, by rank, as far as ranks say so.
 std::vector<std::optional<SocketAddress>> places_beside(std::span<const Bytes> addresses,
                                                         std::size_t rail);

@@ -40,7 +40,7 @@ class OfiTransport final : public Transport {
       hub_ = attach_hub(context_, std::move(rails_), addresses, address_, decorate_);
     }
     for (Beside& beside : beside_) {
-      paths_.emplace_back(context_.rank, std::move(beside.listener),
+      paths_.emplace_back(context_.rank, key_beside(context_), std::move(beside.listener),
                           places_beside(addresses, beside.rail), context_.config->peer_timeout_s,
                           [this](int peer) { return hub_->has_heard_of(peer); });
     }
