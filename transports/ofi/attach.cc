@@ -1,6 +1,7 @@
 #include "transports/ofi/attach.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "src/transport/striped_port.h"
 #include "transports/ofi/address.h"
@@ -22,21 +23,31 @@ std::unique_ptr<PutPort> one_port_over(std::vector<std::unique_ptr<OfiPort>> rai
   return std::make_unique<StripedPort>(std::move(ports));
 }
 
+std::vector<std::uint32_t> make_seals(const Key& key, std::size_t ranks) {
+  std::vector<std::uint32_t> seals(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const Key whole = derive_key(key, "seal", std::as_bytes(std::span(&rank, 1)));
+    std::memcpy(&seals[rank], whole.data(), sizeof seals[rank]);
+  }
+  return seals;
+}
+
 }  // namespace
 
 std::unique_ptr<PutHub> attach_hub(const TransportContext& context,
                                    std::vector<std::unique_ptr<OfiPort>> rails,
                                    std::span<const Bytes> addresses, ByteView own,
                                    const PortDecorator& decorate) {
+  TransportContext ours = context;
+  ours.key = derive_key(context.key, "ofi");
+  const std::vector<std::uint32_t> seals = make_seals(ours.key, addresses.size());
   for (std::size_t rail = 0; rail < rails.size(); ++rail) {
     std::vector<Bytes> names;
     for (const Bytes& address : addresses) {
       names.push_back(reaches(own, address) ? parse_address(address)->met_by(rail).name : Bytes());
     }
-    rails[rail]->meet(names);
+    rails[rail]->meet(names, seals, context.rank);
   }
-  TransportContext ours = context;
-  ours.key = derive_key(context.key, "ofi");
   return std::make_unique<PutHub>(decorate(one_port_over(std::move(rails))), ours);
 }
 

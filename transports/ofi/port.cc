@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "src/base/error.h"
+#include "src/base/refusals.h"
 #include "src/base/scope_exit.h"
 #include "src/transport/put_control.h"
 
@@ -51,6 +52,18 @@ bool tells_of_news(std::string_view name) {
 std::string_view name_of(const fi_info& info) { return info.fabric_attr->prov_name; }
 
 bool is_efa(const fi_info& info) { return name_of(info).starts_with("efa"); }
+
+// Cards, which check the keys of memory themselves, have 32 bits, all of which we need. More in
+// another version of their providers would be no use, since peers may have this one.
+bool has_room_for_seals(const fi_info& info) {
+  return info.domain_attr->cq_data_size >= 8 && !is_efa(info) &&
+         !name_of(info).starts_with("verbs");
+}
+
+void refuse_word(std::string_view provider) {
+  note_refusal(Refused::kWrite, "an endpoint of libfabric's " + std::string(provider), "",
+               "who tells of it does not hold our key");
+}
 
 bool has_mode(const fi_info& info, int bit) { return (info.domain_attr->mr_mode & bit) != 0; }
 
@@ -201,7 +214,10 @@ void OfiPort::open_queue(std::size_t events) {
   });
 }
 
-void OfiPort::meet(const std::vector<Bytes>& names) {
+void OfiPort::meet(const std::vector<Bytes>& names, const std::vector<std::uint32_t>& seals,
+                   int self) {
+  seals_ = has_room_for_seals(*info_) ? seals : std::vector<std::uint32_t>(names.size(), 0);
+  own_seal_ = seals_[static_cast<std::size_t>(self)];
   peers_.assign(names.size(), FI_ADDR_UNSPEC);
   for (std::size_t rank = 0; rank < names.size(); ++rank) {
     if (names[rank].empty()) continue;
@@ -297,7 +313,7 @@ bool OfiPort::try_put(const Put& put) {
   message.rma_iov = &to;
   message.rma_iov_count = 1;
   message.context = &operation->context;
-  message.data = put.told;
+  message.data = std::uint64_t{seals_[static_cast<std::size_t>(put.peer)]} << 32 | put.told;
   // Some versions of EFA's provider write in software what is injected.
   const bool is_small = bytes <= info_->tx_attr->inject_size && !is_efa(*info_);
   const std::uint64_t flags = FI_REMOTE_CQ_DATA | FI_COMPLETION | (is_small ? FI_INJECT : 0);
@@ -348,6 +364,7 @@ void OfiPort::take_completion(const fi_cq_data_entry& entry, PortListener& liste
   // set the flag of what was told at both ends.
   const bool is_ours = (entry.flags & (FI_SEND | FI_RECV | FI_WRITE)) != 0;
   if ((entry.flags & FI_REMOTE_WRITE) != 0 || !is_ours) {
+    if (entry.data >> 32 != own_seal_) return refuse_word(name_of(*info_));
     return listener.was_told(static_cast<std::uint32_t>(entry.data));
   }
   auto* const operation = static_cast<Operation*>(entry.op_context);

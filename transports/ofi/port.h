@@ -26,7 +26,10 @@ class OfiPort final : public PutPort {
   // Where peers reach us, as the provider writes it.
   const Bytes& name() const { return name_; }
   // The names of all ranks in order; nobody can be reached before. Those that are empty never can.
-  void meet(const std::vector<Bytes>& names);
+  // `seals`: what puts to each rank say beside what they tell, where the provider has room for it:
+  // not all have keys for what tells something without a byte of data, and members alone can know
+  // the seals. Ours is that of rank `self`.
+  void meet(const std::vector<Bytes>& names, const std::vector<std::uint32_t>& seals, int self);
 
   std::unique_ptr<PutMemory> register_memory(ByteSpan memory) override;
   std::unique_ptr<PutMemory> register_source(ByteView memory) override;
@@ -85,6 +88,8 @@ class OfiPort final : public PutPort {
 
   Bytes name_;
   std::vector<fi_addr_t> peers_;  // by rank
+  std::vector<std::uint32_t> seals_;
+  std::uint32_t own_seal_ = 0;
   std::vector<Operation*> free_;
   struct Failure {
     Operation* operation;
