@@ -16,7 +16,7 @@ namespace catenary::testing {
 struct HostShape {
   int hosts;
   int per_host;
-  int ranks() const { return hosts * per_host; }
+  constexpr int ranks() const { return hosts * per_host; }
   int host_of(int rank) const { return rank / per_host; }
 };
 
