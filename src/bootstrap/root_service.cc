@@ -373,7 +373,6 @@ void RootService::drop(std::uint64_t token) {
   Session* session = guest.session;
   if (session != nullptr) session->lost(guest.rank);
   for (auto& line : desk.lines) std::erase(line, token);
-  if (guest.greeting) desk.greetings.erase(*guest.greeting);
   guests_.erase(found);
   std::erase_if(desk.sessions, [](const Session& each) { return each.is_over(); });
 }

@@ -52,7 +52,7 @@ class RootService {
     std::int64_t late_ms = 0;
     std::list<Session> sessions;
     std::deque<std::uint64_t> lines[kPassing];  // guests by standing, oldest first
-    std::set<Nonce> greetings;                  // of guests, each good for one at a time
+    std::set<Nonce> greetings;                  // of guests, each good for one of them
     auto& line(Standing standing) { return lines[static_cast<std::size_t>(standing)]; }
     bool served = false;
     std::optional<Deadline> idle;    // when to close

@@ -63,29 +63,18 @@ CoreFacts core_facts() {
   return facts;
 }
 
-bool is_tighter(const Crowd& one, const Crowd& other) {
-  return one.ranks * other.cores > other.ranks * one.cores;
-}
-
-// Of those that share memory with this rank: each may be bound to a core of its own. Or of all on
-// this kernel, if there is less room for those: containers of one machine are hosts to each other,
-// but their ranks take each other's cores. Each may have a quota to itself, so none of those counts
-// for all. Nothing but speed depends on what a kernel is called.
+// Nothing but speed depends on what a kernel is called, so nobody has to prove it.
 Crowd crowd_of_this_machine(Membership& membership, const LinkTable& table, const Wait& wait) {
   const CoreFacts mine = core_facts();
   const std::vector<Bytes> all = publish(membership, mine, wait);
-  std::vector<CoreGrant> here;
-  std::vector<CoreGrant> nearby;
+  std::vector<CoreGrant> sharing;
+  std::vector<CoreGrant> on_kernel;
   for (std::size_t peer = 0; peer < all.size(); ++peer) {
-    auto theirs = facts_from<CoreFacts>(all[peer], peer);
-    if (table.transport_of(static_cast<int>(peer)).shares_memory()) here.push_back(theirs.grant);
-    if (!theirs.shares_kernel_with(mine)) continue;
-    theirs.grant.usable = theirs.grant.allowed_cores();
-    nearby.push_back(theirs.grant);
+    const auto theirs = facts_from<CoreFacts>(all[peer], peer);
+    if (table.transport_of(static_cast<int>(peer)).shares_memory()) sharing.push_back(theirs.grant);
+    if (theirs.shares_kernel_with(mine)) on_kernel.push_back(theirs.grant);
   }
-  const Crowd sharing{static_cast<int>(here.size()), shared_cores(here)};
-  const Crowd beside{static_cast<int>(nearby.size()), shared_cores(nearby)};
-  return is_tighter(beside, sharing) ? beside : sharing;
+  return crowd_of(sharing, on_kernel);
 }
 
 // The ranks that share memory with this one, as proved by attaching; or as the user says.
@@ -147,7 +136,7 @@ void check_alike(const RankFacts& mine, int rank, const RankFacts& theirs, int p
 
 }  // namespace
 
-// The most crowded machine counts, the slowest wires, and boxes only where all are alike.
+// The tightest machine counts, the slowest wires, and boxes only where all are alike.
 AgreedFacts agree_on_facts(Membership& membership, const LinkTable& table, const Cut& links,
                            const Config& config, const Wait& wait) {
   const Crowd crowd = crowd_of_this_machine(membership, table, wait);
@@ -157,19 +146,23 @@ AgreedFacts agree_on_facts(Membership& membership, const LinkTable& table, const
   AgreedFacts agreed;
   agreed.crowd = crowd;
   MachineFacts& machine = agreed.machine;
-  machine = {mine.ranks, mine.cores, 1, mine.near, mine.far, SIZE_MAX};
+  machine.near = mine.near;
+  machine.far = mine.far;
+  Crowd tightest = crowd;
   std::vector<LocalRun> runs;
   for (std::size_t peer = 0; peer < all.size(); ++peer) {
     const auto theirs = facts_from<RankFacts>(all[peer], peer);
     check_alike(mine, membership.rank(), theirs, static_cast<int>(peer));
     if (peer == 0) agreed.parameters = theirs.parameters;
-    machine.local_ranks = std::max(machine.local_ranks, theirs.ranks);
-    machine.cores = std::min(machine.cores, theirs.cores);
+    const Crowd there{theirs.ranks, theirs.cores};
+    if (there.is_tighter_than(tightest)) tightest = there;
     machine.near = std::max(machine.near, theirs.near);
     machine.far = std::max(machine.far, theirs.far);
     machine.packet_bytes = std::min<std::size_t>(machine.packet_bytes, theirs.packet_bytes);
     runs.push_back(theirs.run);
   }
+  machine.local_ranks = tightest.ranks;
+  machine.cores = tightest.cores;
   machine.box = box_of(runs);
   machine.far = std::max(machine.far, machine.near);
   return agreed;

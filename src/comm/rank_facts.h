@@ -8,15 +8,10 @@
 #include "src/base/config.h"
 #include "src/bootstrap/membership.h"
 #include "src/collective/cost.h"
+#include "src/topology/machine.h"
 #include "src/transport/link_table.h"
 
 namespace catenary {
-
-// Ranks, and the cores that they share.
-struct Crowd {
-  int ranks = 1;
-  int cores = 1;
-};
 
 struct AgreedFacts {
   MachineFacts machine;

@@ -167,6 +167,20 @@ int shared_cores(std::span<const CoreGrant> grants) {
   return std::max(1, std::min(together.allowed_cores(), quota));
 }
 
+bool Crowd::is_tighter_than(const Crowd& other) const {
+  const std::int64_t mine = std::int64_t{ranks} * other.cores;
+  const std::int64_t theirs = std::int64_t{other.ranks} * cores;
+  return mine != theirs ? mine > theirs : ranks > other.ranks;
+}
+
+Crowd crowd_of(std::span<const CoreGrant> sharing, std::span<const CoreGrant> on_kernel) {
+  std::vector<CoreGrant> without_quota(on_kernel.begin(), on_kernel.end());
+  for (CoreGrant& grant : without_quota) grant.usable = grant.allowed_cores();
+  const Crowd near{std::max(1, static_cast<int>(sharing.size())), shared_cores(sharing)};
+  const Crowd all{static_cast<int>(on_kernel.size()), shared_cores(without_quota)};
+  return all.is_tighter_than(near) ? all : near;
+}
+
 int machine_cores() {
   const long cores = ::sysconf(_SC_NPROCESSORS_CONF);
   return cores > 0 ? static_cast<int>(cores) : 1;

@@ -34,6 +34,19 @@ CoreGrant core_grant();
 // core each have as many cores as there are processes.
 int shared_cores(std::span<const CoreGrant> grants);
 
+// Ranks, and the cores that they share.
+struct Crowd {
+  int ranks = 1;
+  int cores = 1;
+  // Fewer cores for each, or as many for more of them.
+  bool is_tighter_than(const Crowd& other) const;
+};
+// Of a rank's machine: of those that share memory with it, each of which may be bound to a core of
+// its own, or of all on its kernel, if there is less room for those. Containers of one machine are
+// hosts to each other, but their ranks take each other's cores. Each may have a quota to itself, so
+// none of those counts for all.
+Crowd crowd_of(std::span<const CoreGrant> sharing, std::span<const CoreGrant> on_kernel);
+
 // Of the whole machine, whatever this process may use of it.
 int machine_cores();
 // What the processor calls itself; "unknown processor" if the system does not tell.

@@ -21,13 +21,17 @@ constexpr std::int64_t kLookEvery_ns = 100'000'000;
 constexpr std::int64_t kLongAgo_ns = 1'000'000'000;
 // For a connection that is made anew: one lost packet is repeated after a second.
 constexpr std::int64_t kRedialWait_ms = 1500;
-// Looks at which a connection that was cut off in the handshake is made anew.
-constexpr int kMostCuts = 20;
+// A connection that is cut off in the handshake is made anew at once so often, and then now and
+// then.
+constexpr int kCutsInARow = 20;
+constexpr int kPauseAfterCuts_ms = 2000;
 constexpr int kAcceptsAtOnce = 256;
+// Longer than a message takes from one host to another and back.
+constexpr int kFirstWait_ms = 2;
 
-short events_of(int socket, int wanted) {
+short events_of(int socket, int wanted, int wait_ms = 0) {
   pollfd state = {socket, static_cast<short>(wanted), 0};
-  return ::poll(&state, 1, 0) > 0 ? state.revents : short{0};
+  return ::poll(&state, 1, wait_ms) > 0 ? state.revents : short{0};
 }
 
 // What a host says that is there.
@@ -39,6 +43,11 @@ bool is_answer(int error_number) {
 bool is_own_trouble(int error_number) {
   return error_number == EMFILE || error_number == ENFILE || error_number == ENOBUFS ||
          error_number == ENOMEM || error_number == EADDRNOTAVAIL;
+}
+
+// A place's own, so that what is said at one is no use at another.
+Key key_at(const SocketAddress& place, const Key& key) {
+  return derive_key(key, "way", std::as_bytes(std::span(&place.port, 1)));
 }
 
 }  // namespace
@@ -69,11 +78,14 @@ void PathWatch::dial(int peer, Path& path) const {
   const SocketAddress::Raw raw = address.raw();
   if (::connect(path.socket.get(), raw.get(), raw.bytes) == 0 || errno == EINPROGRESS) {
     path.state = State::kDialing;
-    path.handshake = LinkHandshake::initiate(
-        key_, {static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(peer), 0});
-    // If it is made already, who accepts it can answer at his first look.
-    if (events_of(path.socket.get(), POLLOUT) == POLLOUT)
+    path.handshake =
+        LinkHandshake::initiate(key_at(address, key_), {static_cast<std::uint32_t>(rank_),
+                                                        static_cast<std::uint32_t>(peer), 0});
+    // This rank may have other things to do next, and who accepts takes one that says nothing for a
+    // stranger. A host that is there answers at once, whatever its ranks do.
+    if (events_of(path.socket.get(), POLLOUT, kFirstWait_ms) == POLLOUT) {
       path.handshake->advance(path.socket.get());
+    }
     if (path.was_there && !path.until) path.until = Deadline::after_ms(kRedialWait_ms);
   } else {
     failed(peer, path, errno);
@@ -100,7 +112,10 @@ void PathWatch::check() {
 }
 
 void PathWatch::look(int peer, Path& path) const {
-  if (path.state == State::kToDial) return dial(peer, path);
+  if (path.state == State::kToDial) {
+    if (path.pause.passed()) dial(peer, path);
+    return;
+  }
   const short events =
       events_of(path.socket.get(), path.state == State::kDialing ? POLLOUT : POLLIN);
   if (events == 0) {
@@ -125,22 +140,18 @@ void PathWatch::greet(Path& path) const {
   const LinkHandshake::State state = path.handshake->advance(path.socket.get());
   path.was_there = path.was_there || path.handshake->is_answered();
   if (state == LinkHandshake::State::kBusy) return;
-  const bool is_refused = path.handshake->is_refused();
   path.handshake.reset();
-  if (state == LinkHandshake::State::kDone) {
-    path.state = State::kThere;
-  } else if (is_refused) {
-    path.forget();
-  } else {
-    cut_off(path);
-  }
+  if (state == LinkHandshake::State::kFailed) return cut_off(path);
+  path.state = State::kThere;
+  path.cuts = 0;
 }
 
-// By a peer that is pressed by strangers, or gone: then the next attempt is refused.
+// By a peer that is pressed by strangers, by somebody else on the way, or by one that is gone: then
+// the next attempt is refused.
 void PathWatch::cut_off(Path& path) const {
-  if (++path.cuts > kMostCuts) return path.forget();
   path.state = State::kToDial;
   path.socket.reset();
+  path.pause = Deadline::after_ms(++path.cuts < kCutsInARow ? 0 : kPauseAfterCuts_ms);
 }
 
 void PathWatch::failed(int peer, Path& path, int error_number) const {
@@ -171,21 +182,31 @@ void PathWatch::attend_guests() {
   });
   for (int i = 0; i < kAcceptsAtOnce; ++i) {
     UnsharedFd socket = accept_next(listener_.socket.get());
-    if (!socket) return;
+    if (!socket) {
+      if (is_own_trouble(errno)) make_room();
+      return;
+    }
     notice_lost_peers(socket.get(), patience_s_);
     std::string from = SocketAddress::text_of_peer(socket.get());
     Guest guest = {std::move(socket), std::move(from),
-                   LinkHandshake::accept(key_, rank_, static_cast<int>(peers_.size())),
+                   LinkHandshake::accept(key_at(listener_.address, key_), rank_,
+                                         static_cast<int>(peers_.size())),
                    Deadline::after_ms(kStrangerPatienceMs)};
     if (!attend(guest)) continue;
+    // Members may come all at once, before any has said a word.
+    const std::size_t most = kMostStrangers + peers_.size();
     const auto strangers = std::ranges::count_if(guests_, &Guest::is_stranger);
-    if (guest.is_stranger() && strangers >= static_cast<std::ptrdiff_t>(kMostStrangers)) {
-      const auto oldest = std::ranges::find_if(guests_, &Guest::is_stranger);
-      refuse(*oldest, "too many came after it before it had said anything");
-      guests_.erase(oldest);
-    }
+    if (guest.is_stranger() && strangers >= static_cast<std::ptrdiff_t>(most)) make_room();
     guests_.push_back(std::move(guest));
   }
+}
+
+// The oldest of those who have not introduced themselves goes.
+void PathWatch::make_room() {
+  const auto oldest = std::ranges::find_if(guests_, &Guest::is_stranger);
+  if (oldest == guests_.end()) return;
+  refuse(*oldest, "too many came after it before it had said anything");
+  guests_.erase(oldest);
 }
 
 // False: it is a guest no more.
@@ -199,10 +220,8 @@ bool PathWatch::attend(Guest& guest) {
   }
   guest.is_proven = state == LinkHandshake::State::kDone;
   if (state != LinkHandshake::State::kFailed) return true;
-  // Members come and go.
-  if (guest.handshake.is_refused() || guest.is_stranger()) {
-    refuse(guest, guest.handshake.failure());
-  }
+  // Who goes before it has said anything wrong may be a member that ends.
+  if (guest.handshake.is_refused()) refuse(guest, guest.handshake.failure());
   return false;
 }
 

@@ -9,9 +9,9 @@
 // for the first one, the way is lost too, unless the network itself has brought something from that
 // peer: then only ours is filtered, and the peer is not watched. A connection that was refused or
 // closed shows a host that answers: whether its rank lives, others know. But who was cut off in the
-// handshake, in a crowd of strangers, tries some more.
+// handshake, in a crowd of strangers, tries again.
 //
-// Threads: any. Nothing waits. Owner: a transport. Failure: check() throws kRemote. Strangers are
+// Threads: any. Nothing waits, but watch() as long as a host takes to answer, 2 ms at most. Owner: a transport. Failure: check() throws kRemote. Strangers are
 // let go soon, or at once when too many others come.
 #pragma once
 
@@ -58,7 +58,8 @@ class PathWatch {
     State state = State::kToDial;
     UniqueFd socket;
     std::optional<LinkHandshake> handshake;  // in kGreeting
-    int cuts = 0;
+    int cuts = 0;                             // in a row
+    Deadline pause = Deadline::after_ms(0);   // no attempt before
     bool was_connected = false;     // once
     bool was_there = false;         // once
     std::optional<Deadline> until;  // a connection is made until then, or the way is lost
@@ -70,7 +71,6 @@ class PathWatch {
 
   void dial(int peer, Path& path) const;
   void look(int peer, Path& path) const;
-  // False: the peer says nothing yet.
   void greet(Path& path) const;
   void cut_off(Path& path) const;
   void failed(int peer, Path& path, int error_number) const;
@@ -84,6 +84,7 @@ class PathWatch {
     bool is_stranger() const { return !handshake.is_introduced(); }
   };
   void attend_guests();
+  void make_room();
   bool attend(Guest& guest);
   void refuse(const Guest& guest, const std::string& why) const;
 

@@ -239,6 +239,7 @@ void PutHub::put_failed(std::uint64_t cookie, const std::string& why) {
 }
 
 void PutHub::control_failed(int peer, const std::string& why) {
+  was_told_anything_ = true;  // runs that are polled again will see it
   for (auto& [number, outgoing] : outgoing_) {
     if (outgoing.spec.peer == peer && outgoing.failure.empty()) outgoing.failure = why;
   }
@@ -258,24 +259,26 @@ void PutHub::give_up() {
 }
 
 void PutHub::port_failed(const std::string& why) {
+  was_told_anything_ = true;
   failure_ = why;
   for (auto& [number, outgoing] : outgoing_) outgoing.failure = why;
   for (auto& [number, incoming] : incoming_) incoming.failure = why;
 }
 
 void PutHub::was_told(std::uint32_t told) {
-  was_told_anything_ = true;
   // What was put is read after what was told of it.
   acquire_fence();
   const std::uint32_t link = link_of(told);
   if (told & kIsCredit) {
     const auto outgoing = outgoing_.find(link);
-    if (outgoing != outgoing_.end()) take_credit(outgoing->second, told & kCountMask);
-    return;
+    if (outgoing == outgoing_.end()) return;
+    was_told_anything_ = true;
+    return take_credit(outgoing->second, told & kCountMask);
   }
   const auto incoming = incoming_.find(link);
   const bool is_ours = incoming != incoming_.end() && incoming->second.memory != nullptr;
   if (!is_ours) return;
+  was_told_anything_ = true;
   if (told & kIsBody) {
     take_body(incoming->second, told & kSlotMask, (told & kOddRound) != 0);
   } else {
@@ -340,13 +343,13 @@ void PutHub::take_credit(Outgoing& outgoing, std::uint32_t slots) {
 }
 
 void PutHub::control_came(const ControlMessage& message) {
-  was_told_anything_ = true;
   const auto words = open_control(context_.key, message, context_.rank, context_.nranks);
   if (!words) {
     note_refusal(Refused::kMessage, format("rank %d", context_.rank), "",
                  "it was not sealed with our key");
     return;
   }
+  was_told_anything_ = true;
   switch (words->kind) {
     case ControlKind::kOpen: return take_open(*words);
     case ControlKind::kRing:

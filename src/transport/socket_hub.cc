@@ -20,6 +20,7 @@ namespace {
 
 // Few, so that those who have come get a word in before more come.
 constexpr int kAcceptsAtOnce = 16;
+constexpr int kAcceptsNowAndThen = 256;
 // Who is not awaited may stand in the kernel's queue for a while.
 constexpr std::int64_t kLookEvery_ns = 100'000'000;
 // How long a receiver may cut our connections before that is an error.
@@ -270,7 +271,8 @@ void SocketHub::expel_late() {
 }
 
 void SocketHub::accept_guests() {
-  for (int i = 0; i < kAcceptsAtOnce; ++i) {
+  const int most = awaited_ > 0 ? kAcceptsAtOnce : kAcceptsNowAndThen;
+  for (int i = 0; i < most; ++i) {
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
       // Out of descriptors: the connection stays in the queue, and the next poll tries again.
@@ -316,10 +318,8 @@ bool SocketHub::attend(Guest& guest) {
     case LinkHandshake::State::kBusy: return true;
     case LinkHandshake::State::kDone: seat(guest); return false;
     case LinkHandshake::State::kFailed:
-      // A member may give up, or end.
-      if (guest.handshake.is_refused() || guest.is_stranger()) {
-        refuse(guest, guest.handshake.failure());
-      }
+      // Who goes before it has said anything wrong may be a member that gives up, or ends.
+      if (guest.handshake.is_refused()) refuse(guest, guest.handshake.failure());
       return false;
   }
   return false;

@@ -144,6 +144,7 @@ bool SocketSender::note(const Transfer& transfer, std::size_t frame_bytes) {
   if (transfer.state == Transfer::State::kNotYet) return false;
   if (transfer.state != Transfer::State::kMoved) {
     failure_ = errno_text(transfer.error_number);
+    has_moved_ = true;  // whoever is polled again sees it
     return false;
   }
   has_moved_ = true;

@@ -135,7 +135,7 @@ std::vector<CapturedConnection> Capture::connections() const {
   return all;
 }
 
-unsigned Capture::lost() const {
+unsigned Capture::lost() {
   tpacket_stats counts = {};
   socklen_t bytes = sizeof counts;
   ::getsockopt(socket_, SOL_PACKET, PACKET_STATISTICS, &counts, &bytes);

@@ -44,8 +44,8 @@ class Capture {
 
   void start();
   std::vector<CapturedConnection> connections() const;
-  // Packets that found no room here. Not zero: what was seen says nothing.
-  unsigned lost() const;
+  // Packets that found no room here since the last time. Not zero: what was seen says nothing.
+  unsigned lost();
 
  private:
   using Name = std::tuple<int, std::uint16_t, int, std::uint16_t>;  // the opener's end first

@@ -1,7 +1,8 @@
 // Stranger: a host that is nobody's, and connects to every port on which members' hosts listen.
 //
 // It knows what a listener on the way would know: what members have said to each other first. It
-// closes none of its connections before end(), so whatever ended them before was the other side.
+// closes none of its connections but those that the other side has ended, and ends its own
+// direction of some, so whatever ended the others was the other side.
 // A thread of its own attacks from start() on; all others only ask. Throws Failure.
 #pragma once
 

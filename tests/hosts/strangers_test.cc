@@ -171,7 +171,7 @@ class StrangeCompany {
   void finish() {
     ranks_.board().go = true;
     for (const std::string& failure : ranks_.join(15s)) ADD_FAILURE() << failure;
-    for (const Capture& each : captures_) EXPECT_EQ(each.lost(), 0u);
+    for (Capture& each : captures_) EXPECT_EQ(each.lost(), 0u);
   }
 
   // Of all ranks, after finish().

@@ -128,5 +128,30 @@ TEST(SharedCores, are_no_more_than_a_quota_grants) {
   EXPECT_EQ(shared_cores(std::vector{core_grant()}), usable_cores());
 }
 
+// As ranks and cores.
+std::pair<int, int> crowd(const std::vector<CoreGrant>& sharing,
+                          const std::vector<CoreGrant>& on_kernel) {
+  const Crowd found = crowd_of(sharing, on_kernel);
+  return {found.ranks, found.cores};
+}
+
+TEST(Machine, is_as_crowded_as_those_that_share_memory_or_all_on_its_kernel) {
+  const CoreGrant both = grant_of({0, 1}, 2);
+  const CoreGrant first = grant_of({0}, 1);
+  const CoreGrant second = grant_of({1}, 1);
+  const std::vector two{both, both};
+  EXPECT_EQ(crowd(two, two), std::pair(2, 2));
+  EXPECT_EQ(crowd(two, {both, both, both, both}), std::pair(4, 2));  // two containers
+  EXPECT_EQ(crowd({both}, {both, both}), std::pair(2, 2));           // no less room, but more ranks
+  // Others have their own cores, or the kernel does not tell what it is called.
+  EXPECT_EQ(crowd({first, first}, {first, first, second, second}), std::pair(4, 2));
+  EXPECT_EQ(crowd({first, first}, {first, first, second}), std::pair(2, 1));
+  EXPECT_EQ(crowd(two, {}), std::pair(2, 2));
+  // A quota of each container's own is none of all.
+  const CoreGrant cut = grant_of({0, 1, 2, 3}, 1);
+  EXPECT_EQ(crowd({cut}, {cut, cut, cut}), std::pair(1, 1));
+  EXPECT_EQ(crowd({cut, cut}, {cut, cut, cut}), std::pair(2, 1));
+}
+
 }  // namespace
 }  // namespace catenary

@@ -205,7 +205,7 @@ TEST(Ofi, ranks_with_different_providers_do_not_reach_each_other) {
 }
 
 TEST(Ofi, an_address_says_all_of_every_rail) {
-  ofi::Address address = {"efa", 7, "here", {}};
+  ofi::Address address = {"efa", 7, true, "here", {}};
   for (const int rail : {0, 1, 2}) {
     SocketAddress beside;
     beside.port = static_cast<std::uint16_t>(100 + rail);
@@ -216,6 +216,7 @@ TEST(Ofi, an_address_says_all_of_every_rail) {
   ASSERT_TRUE(parsed);
   EXPECT_EQ(parsed->provider, "efa");
   EXPECT_EQ(parsed->format, 7u);
+  EXPECT_TRUE(parsed->has_seals);
   EXPECT_EQ(parsed->machine, "here");
   ASSERT_EQ(parsed->rails.size(), 3u);
   for (std::size_t rail = 0; rail < 3; ++rail) {
@@ -226,7 +227,7 @@ TEST(Ofi, an_address_says_all_of_every_rail) {
 }
 
 TEST(Ofi, what_is_no_whole_address_is_none) {
-  ofi::Address address = {"net", 1, "", {{Bytes(5), std::nullopt}, {Bytes(3), std::nullopt}}};
+  ofi::Address address = {"net", 1, false, "", {{Bytes(5), std::nullopt}, {Bytes(3), std::nullopt}}};
   const Bytes whole = ofi::make_address(address);
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
     EXPECT_FALSE(ofi::parse_address(ByteView(whole).first(bytes))) << bytes;

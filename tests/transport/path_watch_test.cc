@@ -5,11 +5,13 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <memory>
 #include <thread>
 
 #include "src/base/config.h"
+#include "src/base/refusals.h"
 #include "src/bootstrap/stream_socket.h"
 #include "src/bootstrap/tcp.h"
 
@@ -113,13 +115,38 @@ TEST(PathWatch, comes_again_when_it_was_cut_off_in_the_handshake) {
   PathWatch watch(0, pair.key, open_listener(loopback()), {pair.places[0], crowded.address}, 1,
                   [](int) { return false; });
   watch.watch(1);
+  // First at every look, then now and then, but it does not give up.
+  constexpr int kCalls = 22;
   int calls = 0;
-  for (int i = 0; i < 100 && calls < 3; ++i) {
+  for (int i = 0; i < 500 && calls < kCalls; ++i) {
     EXPECT_NO_THROW(watch.check());
     std::this_thread::sleep_for(20ms);
     if (UnsharedFd next = accept_next(crowded.socket.get())) ++calls;
   }
-  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(calls, kCalls);
+}
+
+// With the same key, as a rank that has several of them.
+TEST(PathWatch, does_not_take_what_was_said_to_another) {
+  const Key key = random_key();
+  SocketListener one = open_listener(loopback());
+  SocketListener other = open_listener(loopback());
+  const SocketAddress other_place = other.address;
+  const std::vector<std::optional<SocketAddress>> places = {std::nullopt, one.address};
+  PathWatch caller(0, key, open_listener(loopback()), places, 1, [](int) { return false; });
+  PathWatch called(1, key, std::move(other), places, 1, [](int) { return false; });
+  caller.watch(1);
+  const UnsharedFd call = accept_next(one.socket.get());
+  std::array<std::byte, 256> said;
+  const Transfer heard = try_receive(call.get(), said);
+  ASSERT_EQ(heard.state, Transfer::State::kMoved);
+  const std::uint64_t refused = count_of_refusals(Refused::kWatch);
+  const Wait wait = {Deadline::after_ms(1000), nullptr};
+  const UnsharedFd replay = connect_once(other_place, wait).fd;
+  try_send(replay.get(), ByteView(said).first(heard.bytes));
+  called.check();
+  EXPECT_EQ(count_of_refusals(Refused::kWatch), refused + 1);
+  EXPECT_FALSE(is_open(replay));
 }
 
 TEST(PathWatch, takes_nobody_for_lost_who_has_gone_or_never_listened) {

@@ -14,6 +14,7 @@ constexpr char kMagic[4] = {'o', 'f', 'i', '4'};
 struct Head {
   char magic[4] = {kMagic[0], kMagic[1], kMagic[2], kMagic[3]};
   std::uint32_t format = 0;
+  std::uint32_t has_seals = 0;
   std::uint32_t provider_bytes = 0;
   std::uint32_t machine_bytes = 0;
   std::uint32_t rails = 0;
@@ -75,6 +76,7 @@ std::optional<RailAddress> take_rail(Reader& reader) {
 Bytes make_address(const Address& address) {
   Head head;
   head.format = address.format;
+  head.has_seals = address.has_seals ? 1 : 0;
   head.provider_bytes = static_cast<std::uint32_t>(address.provider.size());
   head.machine_bytes = static_cast<std::uint32_t>(address.machine.size());
   head.rails = static_cast<std::uint32_t>(address.rails.size());
@@ -99,7 +101,7 @@ std::optional<Address> parse_address(ByteView address) {
   const std::optional<std::string> provider = reader.take_text(head->provider_bytes);
   const std::optional<std::string> machine = reader.take_text(head->machine_bytes);
   if (!provider || !machine) return std::nullopt;
-  Address parsed = {*provider, head->format, *machine, {}};
+  Address parsed = {*provider, head->format, head->has_seals != 0, *machine, {}};
   for (std::uint32_t i = 0; i < head->rails; ++i) {
     std::optional<RailAddress> rail = take_rail(reader);
     if (!rail) return std::nullopt;
@@ -113,7 +115,7 @@ bool reaches(ByteView address, ByteView peer_address) {
   const std::optional<Address> ours = parse_address(address);
   const std::optional<Address> theirs = parse_address(peer_address);
   return ours && theirs && ours->provider == theirs->provider && ours->format == theirs->format &&
-         ours->machine == theirs->machine;
+         ours->has_seals == theirs->has_seals && ours->machine == theirs->machine;
 }
 
 std::string machine_for(const std::string& provider) { return provider == "shm" ? boot_id() : ""; }

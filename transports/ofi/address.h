@@ -22,6 +22,7 @@ struct RailAddress {
 struct Address {
   std::string provider;
   std::uint32_t format = 0;        // of the names
+  bool has_seals = false;          // whether what puts tell is sealed
   std::string machine;             // that both must be on; empty if they need not be on one
   std::vector<RailAddress> rails;  // one, or up to kMostRails
   // What a peer's rail is to meet, if it has another number of them.
@@ -33,7 +34,7 @@ Bytes make_address(const Address& address);
 // Nullopt for what is no such address, as a rank without libfabric has.
 std::optional<Address> parse_address(ByteView address);
 
-// Whether both are addresses of one provider, in one format.
+// Whether both are addresses of one provider, in one format, that both seal or neither.
 bool reaches(ByteView address, ByteView peer_address);
 
 // The machine that peers must be on as well; empty unless the provider stays on it.

@@ -53,13 +53,6 @@ std::string_view name_of(const fi_info& info) { return info.fabric_attr->prov_na
 
 bool is_efa(const fi_info& info) { return name_of(info).starts_with("efa"); }
 
-// Cards, which check the keys of memory themselves, have 32 bits, all of which we need. More in
-// another version of their providers would be no use, since peers may have this one.
-bool has_room_for_seals(const fi_info& info) {
-  return info.domain_attr->cq_data_size >= 8 && !is_efa(info) &&
-         !name_of(info).starts_with("verbs");
-}
-
 void refuse_word(std::string_view provider) {
   note_refusal(Refused::kWrite, "an endpoint of libfabric's " + std::string(provider), "",
                "who tells of it does not hold our key");
@@ -214,9 +207,15 @@ void OfiPort::open_queue(std::size_t events) {
   });
 }
 
+// Cards check the keys of memory themselves, and have 32 bits, all of which we need.
+bool OfiPort::has_room_for_seals() const {
+  return info_->domain_attr->cq_data_size >= 8 && !is_efa(*info_) &&
+         !name_of(*info_).starts_with("verbs");
+}
+
 void OfiPort::meet(const std::vector<Bytes>& names, const std::vector<std::uint32_t>& seals,
                    int self) {
-  seals_ = has_room_for_seals(*info_) ? seals : std::vector<std::uint32_t>(names.size(), 0);
+  seals_ = has_room_for_seals() ? seals : std::vector<std::uint32_t>(names.size(), 0);
   own_seal_ = seals_[static_cast<std::size_t>(self)];
   peers_.assign(names.size(), FI_ADDR_UNSPEC);
   for (std::size_t rank = 0; rank < names.size(); ++rank) {

@@ -30,6 +30,7 @@ class OfiPort final : public PutPort {
   // not all have keys for what tells something without a byte of data, and members alone can know
   // the seals. Ours is that of rank `self`.
   void meet(const std::vector<Bytes>& names, const std::vector<std::uint32_t>& seals, int self);
+  bool has_room_for_seals() const;
 
   std::unique_ptr<PutMemory> register_memory(ByteSpan memory) override;
   std::unique_ptr<PutMemory> register_source(ByteView memory) override;

@@ -90,6 +90,7 @@ class OfiTransport final : public Transport {
       rails.push_back(std::make_unique<OfiPort>(*info, event_room(context_)));
       address.rails.push_back({rails.back()->name(), std::nullopt});
     }
+    address.has_seals = rails.front()->has_room_for_seals();
     is_over_sockets_ = !provider.interfaces.empty();
     for (std::size_t rail = 0; rail < provider.interfaces.size(); ++rail) {
       address.rails[rail].beside = listen_beside(rail, provider.interfaces);
