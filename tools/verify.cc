@@ -33,7 +33,7 @@ constexpr char kUsage[] =
 Proves that schedules do what their collective means, by running them on fingerprints: right
 results from every rank's part once, sends and receives that pair up, no deadlock, in place too,
 no more scratch than declared, and the same bits on all ranks. Up to 64 ranks every rank count,
-root, lane and box is proved; above, a sample to 4096, or to 1000 where that would take long.
+root, lane and box is proved; above, a sample to 4096, with --all to 1000 where more takes long.
 
   --all            every algorithm of every collective
   --ranks N[-M]    only N ranks, or N to M; of those above 64, the sample
@@ -105,6 +105,7 @@ bool read_wish(int argc, char** argv, Wish& wish) {
   if (optind < argc) wish.collective = collective_of(argv[optind++]);
   if (optind < argc) wish.algorithm = argv[optind++];
   refuse_more(argc, argv, optind);
+  wish.scope.skips_long = wish.all;
   if (wish.all && wish.collective) refuse("--all needs no collective beside it");
   if (!wish.all && !wish.collective) refuse("name a collective, or give --all");
   if (rank_counts(wish.scope).empty()) {
@@ -232,6 +233,18 @@ void print_forms(const Wish& wish, const std::vector<const Algorithm*>& proved) 
   }
 }
 
+// Of a range whose end is not in the sample, else nothing.
+void print_sample(const Scope& scope) {
+  const std::vector<int> counts = rank_counts(scope);
+  if (counts.back() == scope.to_ranks) return;
+  std::string above;
+  for (const int ranks : counts) {
+    if (ranks > kEveryRanks) above += format("%s%d", above.empty() ? "" : ", ", ranks);
+  }
+  std::printf("above %d ranks of the sample: %s (name one number for another)\n", kEveryRanks,
+              above.empty() ? "none" : above.c_str());
+}
+
 // Throws if the collective has no such algorithm.
 void check_names(const Wish& wish) {
   if (std::ranges::any_of(algorithms(), [&](const Algorithm& a) { return is_wished(wish, a); })) {
@@ -272,6 +285,7 @@ int verify(const Wish& wish) {
     }
   }
   print_forms(wish, proved);
+  print_sample(wish.scope);
   std::printf("\n%zu algorithm%s proved in %llu case%s, %d wrong, %.1f s (processor %.1f s)\n",
               proved.size(), proved.size() == 1 ? "" : "s", static_cast<unsigned long long>(cases),
               cases == 1 ? "" : "s", wrong, seconds_since(start),
@@ -283,7 +297,8 @@ int verify(const Wish& wish) {
         without, without == 1 ? "has" : "have");
   }
   if (proved.empty() && wrong == 0) {
-    throw_error(ErrorCode::kInvalidArgument, "nothing was proved: there is no such case");
+    throw_error(ErrorCode::kInvalidArgument,
+                "nothing was proved: none of these algorithms runs on such ranks, roots or boxes");
   }
   return wrong == 0 ? 0 : 1;
 }

@@ -42,9 +42,19 @@ bool names_a_provider(const Config& config) {
          ofi::absence() == nullptr && is_allowed(config, ofi::kName);
 }
 
-// The transport that NCCL_NET asks for, or FI_PROVIDER without it; empty if they ask for none.
+// Where nothing else says which network: if of those only libfabric is allowed, by its name.
+bool allows_libfabric_only(const Config& config) {
+  return !config.transports.empty() && is_allowed(config, ofi::kName) &&
+         !is_allowed(config, tcp::kName);
+}
+
+// The transport that NCCL_NET asks for, or without it FI_PROVIDER, or CATENARY_TRANSPORTS; empty if
+// they ask for none.
 std::string_view net_of(const Config& config) {
-  if (config.net.empty()) return names_a_provider(config) ? ofi::kName : std::string_view();
+  if (config.net.empty()) {
+    const bool is_libfabric = names_a_provider(config) || allows_libfabric_only(config);
+    return is_libfabric ? ofi::kName : std::string_view();
+  }
   std::string name = config.net;
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
   const auto net =
@@ -105,6 +115,12 @@ Transports built_in_transports(const TransportContext& context) {
     if (!net.empty() && is_net(entry.name) && entry.name != net) continue;
     const bool may_be = is_allowed(*context.config, entry.name);
     if (may_be && entry.viable(*context.config)) transports.push_back(entry.make(context));
+  }
+  if (transports.empty()) {
+    throw_error(ErrorCode::kInvalidUsage,
+                "CATENARY_TRANSPORTS=%s and NCCL_NET=%s leave no transport at all; there are %s",
+                context.config->transports.c_str(), context.config->net.c_str(),
+                known_names().c_str());
   }
   return transports;
 }

@@ -39,7 +39,7 @@ constexpr Flag kFlags[] = {
     {"op", 'o', "op", "sum, prod, min, max, avg, mulsum or all (sum)"},
     {"datatype", 'd', "type",
      "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2 all (float)"},
-    {"root", 'r', "rank", "root of rooted operations, or all (0)"},
+    {"root", 'r', "rank", "root of rooted operations; all or -1: each (0)"},
     {"parallel_init", 'p', "0/1", "each thread joins the communicator by itself (0)"},
     {"blocking", 'z', "0..3",
      "after each iteration 1: wait and meet all ranks, 2: wait, 3: as 1, meeting untimed (0)"},
@@ -136,7 +136,7 @@ bool take_amount(Options& options, int letter, const std::string& flag, const st
     case 'b': options.min_bytes = parse_bytes(flag, text); return true;
     case 'e': options.max_bytes = parse_bytes(flag, text); return true;
     case 'i': options.step_bytes = parse_bytes(flag, text); return true;
-    case 'f': options.step_factor = static_cast<std::size_t>(parse_int(flag, text, 2)); return true;
+    case 'f': options.step_factor = static_cast<std::size_t>(parse_int(flag, text, 1)); return true;
     case 'n': options.iterations = parse_int(flag, text, 1); return true;
     case 'w': options.warmup_iterations = parse_int(flag, text, 0); return true;
     case 'm': options.aggregated = parse_int(flag, text, 1); return true;
@@ -155,7 +155,8 @@ bool take_manner(Options& options, int letter, const std::string& flag, const st
     case 'o': options.reductions = parse_reductions(text); return true;
     case 'd': options.types = parse_types(text); return true;
     case 'r':
-      options.root = text == "all" ? std::nullopt : std::optional(parse_int(flag, text, 0));
+      options.root.reset();
+      if (text != "all" && text != "-1") options.root = parse_int(flag, text, 0);
       return true;
     case 'p': options.parallel_init = parse_switch(flag, text); return true;
     case 'z': options.blocking = static_cast<Blocking>(parse_int(flag, text, 0, 3)); return true;

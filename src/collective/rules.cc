@@ -164,8 +164,10 @@ NameSet parse_names(const Vocabulary& words, std::string_view list) {
     const auto has_name = [&](const Algorithm& one) { return one.name == lower(name); };
     if (!known && std::ranges::any_of(algorithms(), has_name)) {
       throw_error(ErrorCode::kInvalidUsage,
-                  "%s: \"%s\" is of a collective that this does not rule: CATENARY_ALGO names it",
-                  words.variable, name.c_str());
+                  "%s: \"%s\" is no algorithm of a collective that this rules (AllReduce, "
+                  "AllGather, ReduceScatter, Broadcast, Reduce); CATENARY_ALGO=%s takes it where "
+                  "there is one",
+                  words.variable, name.c_str(), lower(name).c_str());
     }
     if (!known) {
       throw_error(ErrorCode::kInvalidUsage,
@@ -184,6 +186,11 @@ Sets parse(const Vocabulary& words, std::string_view text) {
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const std::vector<std::string> halves = split(entries[i], ':');
     const bool has_prefix = halves.size() == 2;
+    if (!has_prefix && entries[i].find(':') != std::string::npos) {
+      throw_error(ErrorCode::kInvalidUsage,
+                  "%s: \"%s\" needs one colon, with a collective before it and a list behind it",
+                  words.variable, entries[i].c_str());
+    }
     if (halves.empty() || halves.size() > 2 || (!has_prefix && i > 0)) {
       throw_error(
           ErrorCode::kInvalidUsage,

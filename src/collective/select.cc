@@ -113,7 +113,9 @@ std::vector<Selection> Selector::candidates(Collective collective, std::size_t b
   const Lengths lengths = is_uneven(collective) ? Lengths::kUneven : Lengths::kAlike;
   for (const Algorithm& algorithm : algorithms()) {
     if (find_algorithm(collective, algorithm.name) != &algorithm) continue;
-    if (!algorithm.runs_on(place()) || !rules_.allows(collective, algorithm, place())) continue;
+    // One rank only copies, whatever it does it with.
+    const bool is_allowed = nranks_ == 1 || rules_.allows(collective, algorithm, place());
+    if (!algorithm.runs_on(place()) || !is_allowed) continue;
     std::vector<Selection>& list = has_room(algorithm, bytes) ? found : last_resort;
     list.push_back(priced(algorithm, lengths, bytes));
   }

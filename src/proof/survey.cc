@@ -145,7 +145,8 @@ class Survey {
  private:
   // Moves grow no faster than the square of ranks, give or take a logarithm.
   bool too_many(int ranks) const {
-    if (ranks <= kEveryRanks || scope_.from_ranks == scope_.to_ranks) return false;
+    const bool is_only_one = scope_.from_ranks == scope_.to_ranks;
+    if (!scope_.skips_long || ranks <= kEveryRanks || is_only_one) return false;
     const double growth = static_cast<double>(ranks) / std::max(largest_.ranks, 1);
     const std::uint64_t limit = algorithm_.chosen_by_cost ? kMostMoves : kMostMovesIfNamed;
     return static_cast<double>(largest_.moves) * growth * growth > static_cast<double>(limit);
@@ -298,7 +299,7 @@ std::vector<Cut> cuts_for(const Algorithm& algorithm, int ranks, int chunk_count
   if (ranks > kEveryRanks)
     return {{kFewestSlots, parts}, {kUsualSlots, parts}, {3, 3 * parts - parts / 2}};
   std::vector<Cut> all = {{kFewestSlots, 0},    {kFewestSlots, parts},      {5, parts},
-                          {kUsualSlots, parts}, {3, 3 * parts + parts / 3}, {5, 9 * parts - 1}};
+                          {kUsualSlots, parts}, {3, 3 * parts + parts / 3}, {5, 6 * parts - 1}};
   if (parts > 1) all.insert(all.begin() + 1, {kFewestSlots, parts / 2});
   return all;
 }

@@ -164,6 +164,23 @@ bool LinkTable::joins_all(const std::vector<AddressBook>& proven) {
   return true;
 }
 
+// In words, with what each says of itself.
+std::string LinkTable::own_offers() const {
+  std::string text;
+  for (const auto& transport : transports_) {
+    const std::string about = transport->about();
+    text.append(text.empty() ? "" : ", ").append(transport->name());
+    if (!about.empty()) text += " (" + about + ")";
+  }
+  return text;
+}
+
+std::string LinkTable::offers_of(const AddressBook& proven) {
+  std::string text;
+  for (const auto& [name, row] : proven) text.append(text.empty() ? "" : ", ").append(name);
+  return text.empty() ? "none" : text;
+}
+
 void LinkTable::choose(const std::vector<AddressBook>& proven) {
   local_ranks_ = 0;
   for (int peer = 0; peer < nranks_; ++peer) {
@@ -171,12 +188,9 @@ void LinkTable::choose(const std::vector<AddressBook>& proven) {
       return agreed(proven, rank_, peer, t->name());
     });
     if (best == transports_.end()) {
-      std::string tried;
-      for (const auto& transport : transports_) tried += " " + std::string(transport->name());
       throw_error(ErrorCode::kRemote,
-                  "no transport joins rank %d and rank %d (tried%s); NCCL_DEBUG=INFO says why each "
-                  "was refused",
-                  rank_, peer, tried.empty() ? " none" : tried.c_str());
+                  "no transport joins rank %d, which has %s, and rank %d, which has %s", rank_,
+                  own_offers().c_str(), peer, offers_of(proven[index(peer)]).c_str());
     }
     by_peer_[index(peer)] = static_cast<std::size_t>(best - transports_.begin());
     Transport* used = best->get();

@@ -55,6 +55,8 @@ class LinkTable {
                         const std::vector<AddressBook>& proven) const;
   static bool joins_all(const std::vector<AddressBook>& proven);
   void choose(const std::vector<AddressBook>& proven);
+  std::string own_offers() const;
+  static std::string offers_of(const AddressBook& proven);
   void note_used(Transport& transport);
 
   const int rank_;

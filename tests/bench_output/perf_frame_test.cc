@@ -159,6 +159,15 @@ Options parse(std::vector<std::string> arguments) {
   return parse_options(static_cast<int>(argv.size()), argv.data()).value();
 }
 
+TEST(ParseOptions, roots_and_steps_are_as_in_nccl_tests) {
+  EXPECT_EQ(parse({"-r", "2"}).root, 2);
+  EXPECT_EQ(parse({"-r", "-1"}).root, std::nullopt);
+  EXPECT_EQ(parse({"-r", "all"}).root, std::nullopt);
+  EXPECT_THROW(parse({"-r", "-2"}), UsageError);
+  EXPECT_EQ(parse({"-f", "1"}).step_factor, 1u);  // then -i counts
+  EXPECT_THROW(parse({"-f", "0"}), UsageError);
+}
+
 TEST(ParseOptions, memory_is_a_kind_or_what_nccl_tests_means_by_it) {
   EXPECT_EQ(parse({}).memory, MemoryKind::kMapped);
   EXPECT_EQ(parse({"--memory", "mapped"}).memory, MemoryKind::kMapped);

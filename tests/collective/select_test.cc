@@ -375,8 +375,18 @@ TEST(NcclAlgo, a_name_that_nobody_knows_is_told_the_known) {
             0u)
       << algo;
   EXPECT_NE(algo.find("one_shot"), std::string::npos) << algo;
+  EXPECT_EQ(refusal("allreduce:", ""),
+            "NCCL_ALGO: \"allreduce:\" needs one colon, with a collective before it and a list "
+            "behind it");
+  EXPECT_NE(refusal("pairwise", "").find("CATENARY_ALGO=pairwise takes it"), std::string::npos);
   EXPECT_EQ(refusal("", "Foo"),
             "NCCL_PROTO: there is nothing called \"Foo\"; the known names are ll, ll128, simple");
+}
+
+// Who tries NVLS on one rank first gets a copy, as NCCL does.
+TEST(NcclAlgo, means_nothing_to_one_rank) {
+  Selector one = selector(1, roomy(1), "", "nvls");
+  EXPECT_NO_THROW(one.select(Collective::kAllReduce, 64));
 }
 
 TEST(NcclAlgo, that_leaves_nothing_is_an_error_of_the_operation) {

@@ -227,7 +227,8 @@ TEST(Ofi, an_address_says_all_of_every_rail) {
 }
 
 TEST(Ofi, what_is_no_whole_address_is_none) {
-  ofi::Address address = {"net", 1, false, "", {{Bytes(5), std::nullopt}, {Bytes(3), std::nullopt}}};
+  const std::vector<ofi::RailAddress> rails = {{Bytes(5), std::nullopt}, {Bytes(3), std::nullopt}};
+  ofi::Address address = {"net", 1, false, "", rails};
   const Bytes whole = ofi::make_address(address);
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
     EXPECT_FALSE(ofi::parse_address(ByteView(whole).first(bytes))) << bytes;

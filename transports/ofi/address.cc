@@ -1,5 +1,7 @@
 #include "transports/ofi/address.h"
 
+#include <sys/stat.h>
+
 #include <cstring>
 
 #include "src/topology/machine.h"
@@ -118,6 +120,12 @@ bool reaches(ByteView address, ByteView peer_address) {
          ours->has_seals == theirs->has_seals && ours->machine == theirs->machine;
 }
 
-std::string machine_for(const std::string& provider) { return provider == "shm" ? boot_id() : ""; }
+// Its messages lie in files: containers of one machine may each have a folder of their own.
+std::string machine_for(const std::string& provider) {
+  if (provider != "shm") return "";
+  struct stat folder = {};
+  if (::stat("/dev/shm", &folder) != 0) return boot_id();
+  return boot_id() + " " + std::to_string(folder.st_dev);
+}
 
 }  // namespace catenary::ofi

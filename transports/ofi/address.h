@@ -37,7 +37,8 @@ std::optional<Address> parse_address(ByteView address);
 // Whether both are addresses of one provider, in one format, that both seal or neither.
 bool reaches(ByteView address, ByteView peer_address);
 
-// The machine that peers must be on as well; empty unless the provider stays on it.
+// The machine, and its folder of shared memory, that peers must have as well; empty unless the
+// provider stays there.
 std::string machine_for(const std::string& provider);
 
 }  // namespace catenary::ofi

@@ -119,9 +119,9 @@ std::string pick_name(const std::vector<std::string>& there, const std::string& 
   }
   throw_error(ErrorCode::kInvalidUsage,
               "FI_PROVIDER=%s: libfabric has no such provider here that can do what is needed; "
-              "%s%s (env -u FI_PROVIDER fi_info -l lists what there is)",
-              wanted.c_str(), there.empty() ? "it shows no other" : "it has: ",
-              joined(there).c_str());
+              "%s (env -u FI_PROVIDER fi_info -l lists what there is)",
+              wanted.c_str(),
+              there.empty() ? "it shows no other" : ("it has: " + joined(there)).c_str());
 }
 
 bool is_over_ip(const fi_info& info) {
