@@ -141,7 +141,7 @@ int run_worker(int argc, char** argv, const Peer* implementation) {
   peer = implementation;
   plan = read_plan(argc, argv);
   pin(&plan, plan.rank);
-  meet_open(plan.meet, plan.rank, plan.ranks);
+  meet_open(plan.meet, plan.rank, plan.ranks, plan.cpu_count);
   start_up();
   size_t most = 64;
   for (int i = 0; i < plan.point_count; ++i) {

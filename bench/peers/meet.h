@@ -3,8 +3,9 @@
 // rank.
 //
 // One thread of each process uses it. All functions but meet_open() wait for every rank: they spin,
-// then yield, since ranks may outnumber cores. Failing system calls end the process with a message;
-// a rank that fails so ends the others. One that dies otherwise is the driver's to notice.
+// then yield; where ranks outnumber cores meet_barrier() yields at once. Failing system calls end
+// the process with a message; a rank that fails so ends the others. One that dies otherwise is the
+// driver's to notice.
 #pragma once
 
 #include <stddef.h>
@@ -15,8 +16,8 @@ extern "C" {
 
 enum { kMeetBytes = 1 << 16, kMostRanks = 512, kShareBytes = 4096 };
 
-// `path` is a file of kMeetBytes zeros.
-void meet_open(const char* path, int rank, int ranks);
+// `path` is a file of kMeetBytes zeros. `cores`: what the ranks share; 0: those of the machine.
+void meet_open(const char* path, int rank, int ranks, int cores);
 void meet_barrier(void);
 // The largest that any rank gave.
 double meet_max(double mine);
