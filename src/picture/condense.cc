@@ -10,6 +10,8 @@ namespace catenary::picture {
 namespace {
 
 constexpr int kLegibleUnits = 20;
+// Wider than a screen: then anything that is shorter is better.
+constexpr int kLongestUnits = 40;
 
 class Condenser {
  public:
@@ -126,7 +128,9 @@ Timeline legible_timeline(const Scene& scene) {
   Scene ahead = scene;
   if (ahead.window == 1) ahead.window = std::max(scene.ranks, 1);
   Timeline shorter = condensed(timeline_of(ahead));
-  return 2 * shorter.units <= whole.units ? shorter : whole;
+  const bool gains_much = 2 * shorter.units <= whole.units;
+  const bool is_too_long = whole.units > kLongestUnits && shorter.units < whole.units;
+  return gains_much || is_too_long ? shorter : whole;
 }
 
 }  // namespace catenary::picture

@@ -11,8 +11,8 @@ namespace catenary::picture {
 
 Timeline condensed(const Timeline& timeline);
 
-// The timeline of a scene, condensed where it is long and gains much. Sends go ahead as far as they
-// can then, so that rounds show; a scene's own window above 1 is kept.
+// The timeline of a scene, condensed where it is long and gains much, or too long. Sends go ahead
+// as far as they can then, so that rounds show; a scene's own window above 1 is kept.
 Timeline legible_timeline(const Scene& scene);
 
 }  // namespace catenary::picture
