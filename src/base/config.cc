@@ -99,7 +99,8 @@ std::vector<Variable> variables_of_communicators() {
 std::vector<Variable> variables_below() {
   return {
       text("CATENARY_TRANSPORTS", &Config::transports,
-           "The transports that may be used, separated by commas. Empty: all that work here."),
+           "The transports that may be used, separated by commas; ofi without tcp asks for "
+           "libfabric, as NCCL_NET=OFI does. Empty: all that work here."),
       text(
           "NCCL_NET", &Config::net,
           "Between machines, this network and no other: OFI (libfabric; also \"AWS Libfabric\") or "
