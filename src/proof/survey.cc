@@ -299,7 +299,7 @@ std::vector<Cut> cuts_for(const Algorithm& algorithm, int ranks, int chunk_count
   if (ranks > kEveryRanks)
     return {{kFewestSlots, parts}, {kUsualSlots, parts}, {3, 3 * parts - parts / 2}};
   std::vector<Cut> all = {{kFewestSlots, 0},    {kFewestSlots, parts},      {5, parts},
-                          {kUsualSlots, parts}, {3, 3 * parts + parts / 3}, {5, 6 * parts - 1}};
+                          {kUsualSlots, parts}, {3, 3 * parts + parts / 3}, {5, 9 * parts - 1}};
   if (parts > 1) all.insert(all.begin() + 1, {kFewestSlots, parts / 2});
   return all;
 }

@@ -11,9 +11,9 @@
 // closed shows a host that answers: whether its rank lives, others know. But who was cut off in the
 // handshake, in a crowd of strangers, tries again.
 //
-// Threads: any. Nothing waits, but watch() as long as a host takes to answer, 2 ms at most. Owner:
-// a transport. Failure: check() throws kRemote. Strangers are let go soon, or at once when too many
-// others come.
+// Threads: any. Nothing waits, but each attempt to connect, in watch() or check(), for as long as
+// the host takes to answer, 2 ms at most. Owner: a transport. Failure: check() throws kRemote.
+// Strangers are let go soon, or at once when too many others come.
 #pragma once
 
 #include <functional>

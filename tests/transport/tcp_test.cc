@@ -228,17 +228,26 @@ TEST(Tcp, a_sender_whose_connection_is_cut_before_its_proof_tries_again) {
   EXPECT_TRUE(send->try_flush());
 }
 
-// Each time as the sender of the same link, which holds one place at most.
-TEST(Tcp, a_holder_of_the_key_who_comes_again_takes_its_own_place) {
+// Rank 0 of two, which awaits rank 1; tests are rank 1, and others.
+class TcpHub : public ::testing::Test {
+ protected:
+  static TransportContext context_with(const Key& key) {
+    TransportContext context;
+    context.nranks = 2;
+    context.key = key;
+    context.config = &kConfig;
+    return context;
+  }
+
   const Key key = random_key();
   SocketListener listener = open_listener(kConfig);
   const SocketAddress address = listener.address;
-  TransportContext context;
-  context.nranks = 2;
-  context.key = key;
-  context.config = &kConfig;
-  SocketHub hub(std::move(listener.socket), context, {{address}, {address}});
-  const auto recv = hub.listen({1, Channel::kCollective});
+  SocketHub hub{std::move(listener.socket), context_with(key), {{address}, {address}}};
+  const std::unique_ptr<RecvLink> recv = hub.listen({1, Channel::kCollective});
+};
+
+// Each time as the sender of the same link, which holds one place at most.
+TEST_F(TcpHub, lets_a_holder_of_the_key_who_comes_again_take_its_own_place) {
   const auto come = [&](LinkHandshake& handshake) {
     Connection connection = connect_once(address, {Deadline::after_ms(2000), nullptr});
     handshake.advance(connection.fd.get());
@@ -264,16 +273,7 @@ TEST(Tcp, a_holder_of_the_key_who_comes_again_takes_its_own_place) {
 }
 
 // He has listened on the way. The member goes on as if nothing had been.
-TEST(Tcp, who_repeats_what_a_member_has_said_takes_no_place) {
-  const Key key = random_key();
-  SocketListener listener = open_listener(kConfig);
-  const SocketAddress address = listener.address;
-  TransportContext context;
-  context.nranks = 2;
-  context.key = key;
-  context.config = &kConfig;
-  SocketHub hub(std::move(listener.socket), context, {{address}, {address}});
-  const auto recv = hub.listen({1, Channel::kCollective});
+TEST_F(TcpHub, has_no_place_for_who_repeats_what_a_member_has_said) {
   const Deadline deadline = Deadline::after_ms(10'000);
   const UnsharedFd member = connect_once(address, {deadline, nullptr}).fd;
   LinkHandshake handshake = LinkHandshake::initiate(key, {1, 0, 0});
