@@ -7,7 +7,6 @@
 #include <cerrno>
 
 #include "src/base/error.h"
-#include "src/base/refusals.h"
 #include "src/bootstrap/stream_socket.h"
 #include "src/bootstrap/tcp.h"
 #include "src/transport/transport.h"
@@ -60,7 +59,17 @@ PathWatch::PathWatch(int rank, const Key& key, SocketListener listener,
       listener_(std::move(listener)),
       peers_(std::move(peers)),
       patience_s_(patience_s),
-      has_come_(std::move(has_come)) {}
+      has_come_(std::move(has_come)),
+      // Members may come all at once, before any has said a word.
+      lobby_({.door = Refused::kWatch,
+              .rank = rank,
+              .nranks = static_cast<int>(peers_.size()),
+              .key = key_at(listener_.address, key),
+              .most_strangers = kMostStrangers + peers_.size(),
+              .patience_s = patience_s},
+             [this](const LinkIntroduction&, UnsharedFd socket) {
+               watchers_.push_back(std::move(socket));
+             }) {}
 
 void PathWatch::watch(int peer) {
   if (peer == rank_ || !peers_[static_cast<std::size_t>(peer)]) return;
@@ -78,9 +87,9 @@ void PathWatch::dial(int peer, Path& path) const {
   const SocketAddress::Raw raw = address.raw();
   if (::connect(path.socket.get(), raw.get(), raw.bytes) == 0 || errno == EINPROGRESS) {
     path.state = State::kDialing;
-    path.handshake =
-        LinkHandshake::initiate(key_at(address, key_), {static_cast<std::uint32_t>(rank_),
-                                                        static_cast<std::uint32_t>(peer), 0});
+    path.handshake = LinkHandshake::initiate(
+        key_at(address, key_),
+        {static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(peer), 0});
     // This rank may have other things to do next, and who accepts takes one that says nothing for a
     // stranger. A host that is there answers at once, whatever its ranks do.
     if (events_of(path.socket.get(), POLLOUT, kFirstWait_ms) == POLLOUT) {
@@ -174,59 +183,10 @@ void PathWatch::failed(int peer, Path& path, int error_number) const {
 }
 
 void PathWatch::attend_guests() {
-  std::erase_if(guests_, [this](Guest& guest) {
-    if (!attend(guest)) return true;
-    const bool is_late = guest.is_stranger() && guest.deadline.passed();
-    if (is_late) refuse(guest, "it has not said in time who it is");
-    return is_late;
+  std::erase_if(watchers_, [](const UnsharedFd& socket) {
+    return events_of(socket.get(), POLLIN | POLLRDHUP) != 0;
   });
-  for (int i = 0; i < kAcceptsAtOnce; ++i) {
-    UnsharedFd socket = accept_next(listener_.socket.get());
-    if (!socket) {
-      if (is_own_trouble(errno)) make_room();
-      return;
-    }
-    notice_lost_peers(socket.get(), patience_s_);
-    std::string from = SocketAddress::text_of_peer(socket.get());
-    Guest guest = {std::move(socket), std::move(from),
-                   LinkHandshake::accept(key_at(listener_.address, key_), rank_,
-                                         static_cast<int>(peers_.size())),
-                   Deadline::after_ms(kStrangerPatienceMs)};
-    if (!attend(guest)) continue;
-    // Members may come all at once, before any has said a word.
-    const std::size_t most = kMostStrangers + peers_.size();
-    const auto strangers = std::ranges::count_if(guests_, &Guest::is_stranger);
-    if (guest.is_stranger() && strangers >= static_cast<std::ptrdiff_t>(most)) make_room();
-    guests_.push_back(std::move(guest));
-  }
-}
-
-// The oldest of those who have not introduced themselves goes.
-void PathWatch::make_room() {
-  const auto oldest = std::ranges::find_if(guests_, &Guest::is_stranger);
-  if (oldest == guests_.end()) return;
-  refuse(*oldest, "too many came after it before it had said anything");
-  guests_.erase(oldest);
-}
-
-// False: it is a guest no more.
-bool PathWatch::attend(Guest& guest) {
-  if (guest.is_proven) return events_of(guest.socket.get(), POLLIN | POLLRDHUP) == 0;
-  const bool was_stranger = guest.is_stranger();
-  const LinkHandshake::State state = guest.handshake.advance(guest.socket.get());
-  if (was_stranger && !guest.is_stranger() && !nonces_.insert(guest.handshake.nonce()).second) {
-    refuse(guest, "it repeats what a member has said");
-    return false;
-  }
-  guest.is_proven = state == LinkHandshake::State::kDone;
-  if (state != LinkHandshake::State::kFailed) return true;
-  // Who goes before it has said anything wrong may be a member that ends.
-  if (guest.handshake.is_refused()) refuse(guest, guest.handshake.failure());
-  return false;
-}
-
-void PathWatch::refuse(const Guest& guest, const std::string& why) const {
-  note_refusal(Refused::kWatch, format("rank %d", rank_), guest.from, why);
+  lobby_.serve(listener_.socket.get(), kAcceptsAtOnce);
 }
 
 }  // namespace catenary

@@ -13,21 +13,19 @@
 //
 // Threads: any. Nothing waits, but each attempt to connect, in watch() or check(), for as long as
 // the host takes to answer, 2 ms at most. Owner: a transport. Failure: check() throws kRemote.
-// Strangers are let go soon, or at once when too many others come.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <set>
-#include <string>
 #include <vector>
 
 #include "src/base/clock.h"
 #include "src/base/unique_fd.h"
 #include "src/bootstrap/socket_address.h"
 #include "src/transport/link_handshake.h"
+#include "src/transport/lobby.h"
 #include "src/transport/socket_hub.h"
 
 namespace catenary {
@@ -59,11 +57,11 @@ class PathWatch {
     State state = State::kToDial;
     UniqueFd socket;
     std::optional<LinkHandshake> handshake;  // in kGreeting
-    int cuts = 0;                             // in a row
-    Deadline pause = Deadline::after_ms(0);   // no attempt before
-    bool was_connected = false;     // once
-    bool was_there = false;         // once
-    std::optional<Deadline> until;  // a connection is made until then, or the way is lost
+    int cuts = 0;                            // in a row
+    Deadline pause = Deadline::after_ms(0);  // no attempt before
+    bool was_connected = false;              // once
+    bool was_there = false;                  // once
+    std::optional<Deadline> until;           // a connection is made until then, or the way is lost
     void forget() {
       state = State::kUnwatched;
       socket.reset();
@@ -75,19 +73,7 @@ class PathWatch {
   void greet(Path& path) const;
   void cut_off(Path& path) const;
   void failed(int peer, Path& path, int error_number) const;
-  // Who watches the way to us, or wants to.
-  struct Guest {
-    UnsharedFd socket;
-    std::string from;
-    LinkHandshake handshake;
-    Deadline deadline;  // for a stranger
-    bool is_proven = false;
-    bool is_stranger() const { return !handshake.is_introduced(); }
-  };
   void attend_guests();
-  void make_room();
-  bool attend(Guest& guest);
-  void refuse(const Guest& guest, const std::string& why) const;
 
   const int rank_;
   const Key key_;
@@ -98,8 +84,8 @@ class PathWatch {
   std::mutex mutex_;
   // Guarded by mutex_.
   std::map<int, Path> paths_;
-  std::vector<Guest> guests_;  // oldest first
-  std::set<Nonce> nonces_;     // with which they have introduced themselves
+  Lobby lobby_;
+  std::vector<UnsharedFd> watchers_;  // of the way to us; nobody says anything
   std::int64_t looked_ns_ = 0;
 };
 

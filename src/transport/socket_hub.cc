@@ -10,7 +10,6 @@
 #include <iterator>
 
 #include "src/base/error.h"
-#include "src/base/refusals.h"
 #include "src/base/scope_exit.h"
 #include "src/bootstrap/socket_interface.h"
 #include "src/bootstrap/tcp.h"
@@ -48,6 +47,14 @@ void send_without_delay(int socket) {
 void stay_close(int socket) {
   // A wish: without it all works, only slower.
   ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &kNearSendBytes, sizeof kNearSendBytes);
+}
+
+// Of what changes from now on, not of what has not been used yet: a receiver may leave bytes where
+// they are.
+bool watch_changes(int epoll, int socket) {
+  epoll_event wanted = {};
+  wanted.events = EPOLLIN | EPOLLOUT | EPOLLET;
+  return ::epoll_ctl(epoll, EPOLL_CTL_ADD, socket, &wanted) == 0;
 }
 
 class SocketSendLink final : public SendLink {
@@ -101,7 +108,15 @@ SocketHub::SocketHub(UnsharedFd listener, const TransportContext& context,
     : listener_(std::move(listener)),
       context_(context),
       shape_{context.slots, context.slot_bytes},
-      peers_(std::move(peers)) {}
+      peers_(std::move(peers)),
+      lobby_({.door = Refused::kLink,
+              .rank = context.rank,
+              .nranks = context.nranks,
+              .key = context.key,
+              .patience_s = patience_s()},
+             [this](const LinkIntroduction& link, UnsharedFd socket) {
+               seat(link, std::move(socket));
+             }) {}
 
 std::unique_ptr<SendLink> SocketHub::connect(const LinkSpec& spec) {
   const LinkIntroduction introduction = {static_cast<std::uint32_t>(context_.rank),
@@ -122,38 +137,41 @@ std::unique_ptr<SendLink> SocketHub::connect(const LinkSpec& spec) {
     throw_error(ErrorCode::kSystem, "cannot connect to rank %d: %s", spec.peer, failure.c_str());
   }
   forget.release();
+  share(entry->first);
   // The introduction is usually taken at once: who has come with it is no stranger.
-  serve(outgoing);
+  serve(entry->first, outgoing);
   return std::make_unique<SocketSendLink>(outgoing.sender);
 }
 
 std::unique_ptr<RecvLink> SocketHub::listen(const LinkSpec& spec) {
   const std::lock_guard lock(mutex_);
-  Incoming& incoming = incoming_[link_index(spec)];
+  const std::size_t index = link_index(spec);
+  Incoming& incoming = incoming_[index];
   if (incoming.receiver) {
     throw_error(ErrorCode::kInternal, "channel %d of the link from rank %d was made before",
                 static_cast<int>(spec.channel), spec.peer);
   }
   incoming.receiver = std::make_shared<SocketReceiver>(shape_, LinkEnds{context_.rank, spec.peer});
-  if (incoming.has_come) {
-    incoming.receiver->connected(std::move(incoming.socket));
+  if (incoming.line.socket) {
+    incoming.receiver->connected(incoming.line.socket);
   } else {
     ++awaited_;
   }
+  share(index);
   return std::make_unique<SocketRecvLink>(incoming.receiver);
 }
 
 bool SocketHub::has_come(const LinkSpec& spec) {
   const std::lock_guard lock(mutex_);
   const auto incoming = incoming_.find(link_index(spec));
-  return incoming != incoming_.end() && incoming->second.has_come;
+  return incoming != incoming_.end() && incoming->second.line.socket;
 }
 
 bool SocketHub::poll() {
   const std::lock_guard lock(mutex_);
   bool moved = false;
   for (auto& [index, outgoing] : outgoing_) {
-    if (outgoing.is_dialing) serve(outgoing);
+    if (outgoing.is_dialing) serve(index, outgoing);
     moved = outgoing.sender->pump() || moved;
   }
   if (awaited_ > 0 || is_time_to_look()) serve_guests();
@@ -166,10 +184,10 @@ int SocketHub::wait_descriptor() {
   if (!epoll_) epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_) return -1;
   for (auto& [index, outgoing] : outgoing_) {
-    if (outgoing.is_dialing || !outgoing.sender->watch_with(epoll_.get())) return -1;
+    if (outgoing.is_dialing || !watch(outgoing.line)) return -1;
   }
   for (auto& [index, incoming] : incoming_) {
-    if (incoming.receiver && !incoming.receiver->watch_with(epoll_.get())) return -1;
+    if (incoming.receiver && !watch(incoming.line)) return -1;
   }
   // What was told until now is old: who asks looks once more.
   epoll_event old[64];
@@ -195,8 +213,8 @@ bool SocketHub::is_time_to_look() {
 
 std::string SocketHub::dial(Outgoing& outgoing) const {
   const SocketAddress& address = peers_[outgoing.introduction.to].address;
-  outgoing.socket =
-      UniqueFd(::socket(address.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  outgoing.socket = UnsharedFd::made_by(
+      [&] { return ::socket(address.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
   if (!outgoing.socket) return "cannot make a TCP socket: " + errno_text(errno);
   send_without_delay(outgoing.socket.get());
   notice_lost_ways(outgoing.socket.get(), patience_s());
@@ -210,7 +228,7 @@ std::string SocketHub::dial(Outgoing& outgoing) const {
   return "";
 }
 
-void SocketHub::serve(Outgoing& outgoing) const {
+void SocketHub::serve(std::size_t index, Outgoing& outgoing) {
   if (!outgoing.handshake) {
     if (!outgoing.pause.passed()) return;
     const std::string failure = dial(outgoing);
@@ -226,12 +244,7 @@ void SocketHub::serve(Outgoing& outgoing) const {
   if (state == LinkHandshake::State::kBusy) return;
   const LinkHandshake handshake = std::move(*outgoing.handshake);
   outgoing.handshake.reset();
-  if (state == LinkHandshake::State::kDone) {
-    outgoing.is_dialing = false;
-    notice_lost_bytes(outgoing.socket.get(), 0);
-    if (peers_[outgoing.introduction.to].is_on_this_machine) stay_close(outgoing.socket.get());
-    return outgoing.sender->connected(std::move(outgoing.socket));
-  }
+  if (state == LinkHandshake::State::kDone) return connected(index, outgoing);
   if (!outgoing.patience) outgoing.patience = Deadline::after_ms(kRefusalPatienceMs);
   if (!handshake.was_cut() || outgoing.patience->passed()) {
     return give_up(outgoing, "connecting to " + peers_[outgoing.introduction.to].address.text() +
@@ -241,119 +254,56 @@ void SocketHub::serve(Outgoing& outgoing) const {
   outgoing.pause_ms = std::min(2 * outgoing.pause_ms, kLongestPauseMs);
 }
 
+void SocketHub::connected(std::size_t index, Outgoing& outgoing) {
+  outgoing.is_dialing = false;
+  notice_lost_bytes(outgoing.socket.get(), 0);
+  if (peers_[outgoing.introduction.to].is_on_this_machine) stay_close(outgoing.socket.get());
+  outgoing.line.socket = std::make_shared<const UnsharedFd>(std::move(outgoing.socket));
+  outgoing.sender->connected(outgoing.line.socket);
+  share(index);
+}
+
 void SocketHub::give_up(Outgoing& outgoing, const std::string& why) {
   outgoing.is_dialing = false;
   outgoing.sender->failed(why);
 }
 
-// One system call tells who has said something, and whether somebody has come.
 void SocketHub::serve_guests() {
-  guest_fds_.assign(1, {listener_.get(), POLLIN, 0});
-  for (const Guest& guest : guests_) guest_fds_.push_back({guest.socket.get(), POLLIN, 0});
-  if (::poll(guest_fds_.data(), guest_fds_.size(), 0) > 0) {
-    for (std::size_t i = 0; i < guests_.size(); ++i) {
-      Guest& guest = guests_[i];
-      if (guest.socket && guest_fds_[i + 1].revents != 0 && !attend(guest)) guest.socket.reset();
-    }
-  }
-  const bool someone_knocks = guest_fds_[0].revents != 0;
-  guest_fds_.clear();
-  expel_late();
-  if (someone_knocks) accept_guests();
+  lobby_.serve(listener_.get(), awaited_ > 0 ? kAcceptsAtOnce : kAcceptsNowAndThen);
 }
 
-void SocketHub::expel_late() {
-  std::erase_if(guests_, [this](const Guest& guest) {
-    const bool is_late = guest.socket && guest.is_stranger() && guest.deadline.passed();
-    if (is_late) refuse(guest, "it has not said in time who it is");
-    return is_late || !guest.socket;
-  });
-}
-
-void SocketHub::accept_guests() {
-  const int most = awaited_ > 0 ? kAcceptsAtOnce : kAcceptsNowAndThen;
-  for (int i = 0; i < most; ++i) {
-    UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) {
-      // Out of descriptors: the connection stays in the queue, and the next poll tries again.
-      if (errno == EMFILE || errno == ENFILE) make_room();
-      return;
-    }
-    notice_lost_ways(socket.get(), patience_s());
-    notice_lost_bytes(socket.get(), patience_s());
-    std::string from = SocketAddress::text_of_peer(socket.get());
-    Guest guest = {std::move(socket), std::move(from),
-                   LinkHandshake::accept(context_.key, context_.rank, context_.nranks),
-                   Deadline::after_ms(kStrangerPatienceMs)};
-    if (!attend(guest)) continue;
-    const auto strangers = std::ranges::count_if(guests_, &Guest::is_stranger);
-    if (guest.is_stranger() && strangers >= static_cast<std::ptrdiff_t>(kMostStrangers)) {
-      make_room();
-    }
-    guests_.push_back(std::move(guest));
-  }
-}
-
-// The oldest of those who have not introduced themselves goes.
-void SocketHub::make_room() {
-  const auto oldest = std::ranges::find_if(guests_, &Guest::is_stranger);
-  if (oldest == guests_.end()) return;
-  refuse(*oldest, "too many came after it before it had said anything");
-  guests_.erase(oldest);
-}
-
-// Does what the guest's bytes ask for. False: it is a guest no more.
-bool SocketHub::attend(Guest& guest) {
-  const bool was_stranger = guest.is_stranger();
-  const LinkHandshake::State state = guest.handshake.advance(guest.socket.get());
-  if (was_stranger && !guest.is_stranger()) {
-    // Nobody else can make a seal, but who listens on the way can repeat one.
-    if (!nonces_.insert(guest.handshake.nonce()).second) {
-      refuse(guest, "it repeats what a member has said");
-      return false;
-    }
-    forget_double(guest);
-  }
-  switch (state) {
-    case LinkHandshake::State::kBusy: return true;
-    case LinkHandshake::State::kDone: seat(guest); return false;
-    case LinkHandshake::State::kFailed:
-      // Who goes before it has said anything wrong may be a member that gives up, or ends.
-      if (guest.handshake.is_refused()) refuse(guest, guest.handshake.failure());
-      return false;
-  }
-  return false;
-}
-
-void SocketHub::refuse(const Guest& guest, const std::string& why) const {
-  note_refusal(Refused::kLink, format("rank %d", context_.rank), guest.from, why);
-}
-
-// A sender that connects once more has given up its last attempt, of which we need not have heard.
-void SocketHub::forget_double(const Guest& newer) {
-  const LinkIntroduction& link = newer.handshake.introduction();
-  for (Guest& guest : guests_) {
-    const LinkIntroduction& other = guest.handshake.introduction();
-    if (&guest != &newer && !guest.is_stranger() && other.from == link.from &&
-        other.channel == link.channel) {
-      guest.socket.reset();
-    }
-  }
-}
-
-void SocketHub::seat(Guest& guest) {
-  const LinkIntroduction& link = guest.handshake.introduction();
-  Incoming& incoming = incoming_[link_index(static_cast<int>(link.from), link.channel)];
+void SocketHub::seat(const LinkIntroduction& link, UnsharedFd socket) {
+  const std::size_t index = link_index(static_cast<int>(link.from), link.channel);
+  Incoming& incoming = incoming_[index];
   // A second connection for one link is a peer gone wrong; the first one stays.
-  if (incoming.has_come) return;
-  incoming.has_come = true;
-  notice_lost_bytes(guest.socket.get(), 0);
+  if (incoming.line.socket) return;
+  notice_lost_bytes(socket.get(), 0);
+  if (peers_[link.from].is_on_this_machine) stay_close(socket.get());
+  incoming.line.socket = std::make_shared<const UnsharedFd>(std::move(socket));
   if (incoming.receiver) {
-    incoming.receiver->connected(std::move(guest.socket));
+    incoming.receiver->connected(incoming.line.socket);
     --awaited_;
-  } else {
-    incoming.socket = std::move(guest.socket);
   }
+  share(index);
+}
+
+// Lets one of the two links between two ranks, if both are there, use the other's connection.
+void SocketHub::share(std::size_t index) {
+  const auto outgoing = outgoing_.find(index);
+  const auto incoming = incoming_.find(index);
+  if (outgoing == outgoing_.end() || incoming == incoming_.end()) return;
+  const auto peer = static_cast<int>(outgoing->second.introduction.to);
+  if (LinkEnds::may_share(context_.rank, peer)) {
+    if (incoming->second.line.socket) outgoing->second.sender->share(incoming->second.line.socket);
+  } else if (incoming->second.receiver && outgoing->second.line.socket) {
+    incoming->second.receiver->share(outgoing->second.line.socket);
+  }
+}
+
+bool SocketHub::watch(Line& line) const {
+  line.is_watched =
+      line.is_watched || (line.socket && watch_changes(epoll_.get(), line.socket->get()));
+  return line.is_watched;
 }
 
 }  // namespace catenary

@@ -1,10 +1,8 @@
 // SocketHub: one rank's links over TCP: dials for those that send, accepts for those that receive.
 //
-// Every link has a connection of its own, made by its sender without waiting for the receiver, and
-// begun with the proof of the communicator's key (link_handshake.h). Who connects is a guest. One
-// that has not introduced itself with the seal of a holder of the key is a stranger, and dropped
-// soon, or at once when too many others come. A sender that was dropped all the same, in a crowd,
-// tries again. Holders are dropped for nobody: there is one a link.
+// Every link has a connection of its own, made by its sender without waiting for the receiver and
+// begun with the proof of the communicator's key (link_handshake.h, lobby.h). The link against it
+// may use it too (socket_link.h). A sender that was dropped as a stranger, in a crowd, tries again.
 //
 // Threads: poll() from one thread at a time, links from others, connect(), listen() and has_come()
 // from any. Nothing waits. Owner: links share their state with the hub, which goes on sending what
@@ -15,20 +13,19 @@
 // the way for as long as a receiver is late. In the handshake both notice.
 #pragma once
 
-#include <poll.h>
-
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "src/base/clock.h"
+#include "src/base/unique_fd.h"
 #include "src/bootstrap/socket_address.h"
 #include "src/bootstrap/unshared_fd.h"
 #include "src/transport/link_handshake.h"
+#include "src/transport/lobby.h"
 #include "src/transport/socket_link.h"
 
 namespace catenary {
@@ -68,44 +65,39 @@ class SocketHub {
   void check_sent();
 
  private:
+  // Of a link, once both sides have proven who they are.
+  struct Line {
+    SharedSocket socket;
+    bool is_watched = false;  // by epoll_
+  };
   struct Outgoing {
     std::shared_ptr<SocketSender> sender;
     LinkIntroduction introduction;
-    UniqueFd socket;                         // until the handshake is done
+    UnsharedFd socket;                       // until the handshake is done
     std::optional<LinkHandshake> handshake;  // of the attempt that goes on
     bool is_dialing = true;
     bool is_watched = false;           // what is on the way in the handshake
     std::optional<Deadline> patience;  // with a receiver that cut us off once
     Deadline pause = Deadline::never();
     int pause_ms = 1;
-  };
-  struct Guest {
-    UniqueFd socket;
-    std::string from;
-    LinkHandshake handshake;
-    Deadline deadline;  // for a stranger
-    bool is_stranger() const { return !handshake.is_introduced(); }
+    Line line;
   };
   struct Incoming {
     std::shared_ptr<SocketReceiver> receiver;  // null until listen()
-    UniqueFd socket;                           // until there is a receiver
-    bool has_come = false;
+    Line line;
   };
 
   // Why it could not; empty if the connection is on its way.
   std::string dial(Outgoing& outgoing) const;
-  void serve(Outgoing& outgoing) const;
+  void serve(std::size_t index, Outgoing& outgoing);
+  void connected(std::size_t index, Outgoing& outgoing);
   std::int64_t patience_s() const { return context_.config->peer_timeout_s; }
   static void give_up(Outgoing& outgoing, const std::string& why);
   bool is_time_to_look();
   void serve_guests();
-  void expel_late();
-  void accept_guests();
-  void make_room();
-  bool attend(Guest& guest);
-  void refuse(const Guest& guest, const std::string& why) const;
-  void forget_double(const Guest& newer);
-  void seat(Guest& guest);
+  void seat(const LinkIntroduction& link, UnsharedFd socket);
+  void share(std::size_t index);
+  bool watch(Line& line) const;
 
   const UnsharedFd listener_;
   const TransportContext context_;
@@ -115,12 +107,10 @@ class SocketHub {
   // Guarded by mutex_.
   std::map<std::size_t, Outgoing> outgoing_;  // by peer and channel
   std::map<std::size_t, Incoming> incoming_;
-  std::vector<Guest> guests_;      // oldest first
-  std::set<Nonce> nonces_;         // with which guests have introduced themselves
-  std::int64_t looked_ns_ = 0;     // at who calls although nobody is awaited
-  std::vector<pollfd> guest_fds_;  // the listener's, and theirs; empty but in serve_guests()
-  std::size_t awaited_ = 0;        // receivers without a connection
-  UniqueFd epoll_;                 // from the first sleep on
+  Lobby lobby_;
+  std::int64_t looked_ns_ = 0;  // at who calls although nobody is awaited
+  std::size_t awaited_ = 0;     // receivers without a connection
+  UniqueFd epoll_;              // from the first sleep on
 };
 
 }  // namespace catenary

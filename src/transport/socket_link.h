@@ -1,18 +1,26 @@
 // The two ends of a link over a stream socket, with slots staged in local memory.
 //
 //     frame: bytes (32 bits, native order) | data          one per committed slot
+//     turn: zero (32 bits)                                  the next frame comes the other way
 //
 // The receiver reads little further than its slots reach, and the socket's own flow control holds
-// the sender back; nothing flows against the data, so a sender that closes after its last byte
-// loses nothing. An end exists before its connection: the sender stages until connected, the
+// the sender back. An end exists before its connection: the sender stages until connected, the
 // receiver is empty. Frames carry no proof of their own; the handshake before them was the proof.
 //
-// Threads: the link's thread calls the verbs, another may call connected(), failed() and pump() at
-// the same time. Nothing waits. Failure: the verbs throw kRemote once the connection has failed
-// and, at the receiver, once what came before has been read.
+// Short messages cost the kernels as much again for packets that only acknowledge them. What goes
+// against them does it for nothing, so of two ranks that send each other short ones the higher lays
+// its own into the stream that carries the lower one's (share()). Long ones would only contend for
+// that stream's lock, so after a turn they come over their own connection as before. A sender that
+// goes after its last byte loses nothing, unless it leaves unread what came against that.
+//
+// Threads: the link's thread calls the verbs, another may call connected(), share(), failed() and
+// pump() at the same time. Nothing waits. Failure: the verbs throw kRemote once the connection has
+// failed and, at the receiver, once what came before has been read.
 #pragma once
 
 #include <array>
+#include <initializer_list>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -20,8 +28,8 @@
 #include "src/base/mapping.h"
 #include "src/base/slot_ring.h"
 #include "src/base/types.h"
-#include "src/base/unique_fd.h"
 #include "src/bootstrap/stream_socket.h"
+#include "src/bootstrap/unshared_fd.h"
 
 namespace catenary {
 
@@ -32,10 +40,19 @@ namespace catenary {
 // headers, libfabric's too. Networks whose segments leave less just go on as with longer messages.
 inline constexpr std::size_t kPacketMessageBytes = 61 * 1024 + 64;
 
-// For errors.
+// What fits into a segment of an ordinary network with headers, turn and all.
+inline constexpr std::size_t kShortMessageBytes = 1440;
+// Of which so many in a row show that more are to come.
+inline constexpr int kShortInARow = 4;
+
+// Of a link, and perhaps of the one against it.
+using SharedSocket = std::shared_ptr<const UnsharedFd>;
+
 struct LinkEnds {
-  int rank = 0;
+  int rank = 0;  // whose end it is
   int peer = 0;
+  // Whether the sender may lay short messages into the stream that comes from the receiver.
+  static bool may_share(int sender, int receiver) { return sender > receiver; }
 };
 
 class SocketSender {
@@ -49,21 +66,33 @@ class SocketSender {
   // Whether the kernel has all that was committed.
   bool try_flush();
 
-  void connected(UniqueFd socket);
+  void connected(SharedSocket socket);
+  // Over which the peer sends to this rank.
+  void share(SharedSocket socket);
   void failed(const std::string& why);
   // Sends what the socket takes. Whether it has taken anything since the last time.
   bool pump();
   // Throws kRemote if the connection has failed before all that was committed was sent.
   void check_sent();
-  // Has `epoll` tell when the socket takes more again. False while there is no socket.
-  bool watch_with(int epoll);
 
  private:
+  // What is on its way to the kernel.
+  struct OnItsWay {
+    std::size_t sent_bytes = 0;
+    bool is_begun = false;
+    bool ends_with_turn = false;
+  };
+
   std::byte* frame(std::uint64_t message) const;
   void throw_if_failed() const;
-  void begin_frame(std::size_t bytes);
+  std::size_t begin_frame(std::size_t bytes);
+  bool has_socket() const { return way_ != nullptr && failure_.empty(); }
+  bool is_shared_way() const { return way_ == shared_; }
   void send_staged();
+  bool begin_to_send(std::size_t bytes);
+  bool turn_back();
   bool note(const Transfer& transfer, std::size_t frame_bytes);
+  bool take_note(const Transfer& transfer);
 
   const SlotRingShape shape_;
   const LinkEnds ends_;
@@ -71,13 +100,15 @@ class SocketSender {
   const Mapping memory_;
   std::mutex mutex_;
   // Guarded by mutex_.
-  UniqueFd socket_;
+  SharedSocket own_;
+  SharedSocket shared_;
+  SharedSocket way_;  // one of them
   std::string failure_;
   std::uint64_t sent_ = 0;       // messages, counted from the first
   std::uint64_t committed_ = 0;  // messages
-  std::size_t sent_bytes_ = 0;   // of the frame that is on its way
+  OnItsWay first_;               // of those that are not sent
+  int short_in_row_ = 0;         // over the own way
   bool has_moved_ = false;       // since the last pump()
-  bool is_watched_ = false;      // by an epoll
 };
 
 class SocketReceiver {
@@ -87,17 +118,28 @@ class SocketReceiver {
   ByteView try_peek();
   void release();
 
-  void connected(UniqueFd socket);
-  bool is_connected();
-  // Has `epoll` tell when there is more to read. False while there is no socket.
-  bool watch_with(int epoll);
+  void connected(SharedSocket socket);
+  // Over which this rank sends to the peer.
+  void share(SharedSocket socket);
 
  private:
-  // Short messages come in one read with their headers, many at a time.
-  static constexpr std::size_t kAheadBytes = 512;
+  // What was read from a socket and is no message yet.
+  struct Way {
+    SharedSocket socket;  // guarded by mutex_
+    Mapping memory;
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    ByteSpan free(std::size_t most);
+  };
 
   bool receive_once();
+  std::size_t receive(const Way& way, std::initializer_list<ByteSpan> parts);
+  bool receive_ahead(Way& way);
+  bool receive_rest(Way& way);
+  bool receive_expected(Way& way);
   void take_ahead();
+  bool take_from(Way& way);
+  bool take_header(ByteView bytes);
   bool has_free_slot() const { return received_ - released_ < shape_.slots; }
   std::byte* slot_memory() const {
     return memory_.data() + received_ % shape_.slots * shape_.slot_bytes;
@@ -108,16 +150,15 @@ class SocketReceiver {
   const Mapping memory_;
   std::vector<std::uint32_t> lengths_;  // of the message in each slot
   std::mutex mutex_;
-  UniqueFd socket_;          // guarded by mutex_
-  bool is_watched_ = false;  // by an epoll; guarded by mutex_
-  // The link's thread only.
+  // The link's thread only, but for the sockets.
   std::string failure_;
   std::uint64_t received_ = 0;  // messages
   std::uint64_t released_ = 0;  // messages
   std::uint32_t length_ = 0;    // of the data of message received_; 0: its header is not here
   std::size_t data_bytes_ = 0;  // so much of it is here
-  std::array<std::byte, kAheadBytes> ahead_{};  // what comes behind that
-  std::size_t ahead_end_ = 0;
+  std::size_t expected_ = 0;    // the length of the last message
+  std::array<Way, 2> ways_;     // the own one, and the one that is shared
+  std::size_t way_ = 0;         // on which the next frame comes
 };
 
 }  // namespace catenary
