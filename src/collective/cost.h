@@ -17,6 +17,7 @@
 // thread; nothing waits or fails.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -72,8 +73,12 @@ struct Cut {
   std::size_t slice_bytes = 65536;
   std::uint32_t slots = 16;
   // The most slices of a chunk that move in a pass. Twice as many fit into a link, so that a rank
-  // that passes chunks on round a ring need not wait for its neighbour with every slice.
-  constexpr std::uint32_t slices_per_pass() const { return slots > 3 ? slots / 2 : 1; }
+  // that passes chunks on round a ring need not wait for its neighbour with every slice. 0: half of
+  // the slots.
+  std::uint32_t pass_slices = 0;
+  constexpr std::uint32_t slices_per_pass() const {
+    return pass_slices > 0 ? pass_slices : std::max(slots / 2, 1U);
+  }
   bool operator==(const Cut&) const = default;
 };
 

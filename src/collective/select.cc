@@ -27,6 +27,15 @@ constexpr std::size_t kLeastSliceBytes = 7 * 1024;
 // Two ranks that exchange have no pipeline to fill, and what they lend goes in messages of all of a
 // pass's slices: those are not made shorter for less gain than that.
 constexpr double kCutGain = 0.9;
+// Two machines have each other's sums after one exchange. A ring sends as much in twice as many
+// steps, and by the time a rank comes to a part again it is in no cache any more, which the model
+// does not know: it has to be faster by more than that, for messages of so many bytes and more.
+constexpr double kTwoHostsTie = 1.1;
+constexpr std::size_t kLeastTwoHosts = std::size_t{1} << 19;
+// What goes inside of machines and then across them goes in so many passes at least, and so many
+// fit into a link: while the network has one, the next is made ready, and what was made is still in
+// the caches.
+constexpr std::size_t kPassesAcross = 4;
 // Longer messages are cut like these.
 constexpr std::size_t kLongestPriced = std::size_t{1} << 40;
 
@@ -88,6 +97,14 @@ Cut Selector::longest_cut(const Algorithm& algorithm, Lengths lengths, std::size
   return cut;
 }
 
+// Of a cut that has its slices.
+void Selector::cut_passes(const Algorithm& algorithm, std::size_t bytes, Cut& cut) const {
+  if (algorithm.across.empty() || machine_.far != Wire::kNetwork) return;
+  const std::size_t slices = chunk_bytes(algorithm, bytes, place()) / cut.slice_bytes;
+  const std::size_t most = std::min<std::size_t>(slices, cut.slots);
+  cut.pass_slices = static_cast<std::uint32_t>(std::max<std::size_t>(most / kPassesAcross, 1));
+}
+
 bool Selector::has_room(const Algorithm& algorithm, std::size_t bytes) const {
   const Place at = place_of(algorithm, bytes, nranks_, machine_.box, links_);
   return shape_of(algorithm, at).peers <= kMostDirectRanks;
@@ -100,6 +117,7 @@ Selection Selector::priced(const Algorithm& algorithm, Lengths lengths, std::siz
   const bool exchanges = is_pair() && !has_root(algorithm.collective);
   const double gain = exchanges ? kCutGain : 1;
   do {
+    cut_passes(algorithm, bytes, cut);
     const double ns = time_ns(algorithm, bytes, nranks_, cut, machine_, parameters_);
     if (best.time_ns < 0 || ns < gain * best.time_ns) best = {&algorithm, algorithm.lanes, cut, ns};
     cut.slice_bytes /= 2;
@@ -128,6 +146,10 @@ std::vector<Selection> Selector::candidates(Collective collective, std::size_t b
   // Of two ranks all that `ring` sends can be lent as well.
   const bool may_tie = bytes > kLeastTie && nranks_ > 2 && share_memory;
   if (may_tie) prefer(found, "direct", crowded ? kCrowdedTie : kTie);
+  const bool is_on_two_hosts = nranks_ == 2 * machine_.box && !is_pair();
+  if (is_on_two_hosts && collective == Collective::kAllReduce && bytes >= kLeastTwoHosts) {
+    prefer(found, "hier_direct_recursive_doubling", kTwoHostsTie);
+  }
   if (!is_pair()) return found;
   // Two ranks' trees are all the same, but for the lanes and chunks of some.
   prefer(found, "chain", kDraw);

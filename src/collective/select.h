@@ -74,6 +74,7 @@ class Selector {
   [[noreturn]] void refuse(Collective collective) const;
   Cut decide_message_cut(std::size_t size_class) const;
   static void prefer(std::vector<Selection>& sorted, std::string_view name, double tie);
+  void cut_passes(const Algorithm& algorithm, std::size_t bytes, Cut& cut) const;
   bool has_room(const Algorithm& algorithm, std::size_t bytes) const;
   enum class Lengths { kAlike, kUneven };  // of chunks
   Cut longest_cut(const Algorithm& algorithm, Lengths lengths, std::size_t bytes) const;
