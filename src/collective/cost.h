@@ -72,9 +72,9 @@ struct MachineFacts {
 struct Cut {
   std::size_t slice_bytes = 65536;
   std::uint32_t slots = 16;
-  // The most slices of a chunk that move in a pass. Twice as many fit into a link, so that a rank
-  // that passes chunks on round a ring need not wait for its neighbour with every slice. 0: half of
-  // the slots.
+  // The most slices of a chunk that move in a pass. At least twice as many fit into a link, so that
+  // a rank that passes chunks on round a ring need not wait for its neighbour with every slice. 0:
+  // half of the slots.
   std::uint32_t pass_slices = 0;
   constexpr std::uint32_t slices_per_pass() const {
     return pass_slices > 0 ? pass_slices : std::max(slots / 2, 1U);

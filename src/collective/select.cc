@@ -32,9 +32,9 @@ constexpr double kCutGain = 0.9;
 // does not know: it has to be faster by more than that, for messages of so many bytes and more.
 constexpr double kTwoHostsTie = 1.1;
 constexpr std::size_t kLeastTwoHosts = std::size_t{1} << 19;
-// What goes inside of machines and then across them goes in so many passes at least, and so many
-// fit into a link: while the network has one, the next is made ready, and what was made is still in
-// the caches.
+// What goes inside of machines and then across them goes in about so many passes at least, as far
+// as it has slices for them, and so many fit into a link: while the network has one, the next is
+// made ready, and what was made is still in the caches.
 constexpr std::size_t kPassesAcross = 4;
 // Longer messages are cut like these.
 constexpr std::size_t kLongestPriced = std::size_t{1} << 40;

@@ -1,8 +1,10 @@
 #include "src/transport/socket_hub.h"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -55,6 +57,21 @@ bool watch_changes(int epoll, int socket) {
   epoll_event wanted = {};
   wanted.events = EPOLLIN | EPOLLOUT | EPOLLET;
   return ::epoll_ctl(epoll, EPOLL_CTL_ADD, socket, &wanted) == 0;
+}
+
+// Which the other host has not acknowledged.
+int unsent_bytes(int socket) {
+  int bytes = 0;
+  return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 ? bytes : 0;
+}
+
+// So that closing it sends all that was to be sent.
+void discard_unread(int socket) {
+  constexpr int kMostReads = 64;
+  constexpr std::size_t kEach = std::size_t{1} << 20;
+  for (int i = 0; i < kMostReads; ++i) {
+    if (::recv(socket, nullptr, kEach, MSG_DONTWAIT | MSG_TRUNC) <= 0) return;
+  }
 }
 
 class SocketSendLink final : public SendLink {
@@ -174,7 +191,9 @@ bool SocketHub::poll() {
     if (outgoing.is_dialing) serve(index, outgoing);
     moved = outgoing.sender->pump() || moved;
   }
-  if (awaited_ > 0 || is_time_to_look()) serve_guests();
+  const bool looks_around = is_time_to_look();
+  if (awaited_ > 0 || looks_around) serve_guests();
+  if (looks_around) look_at_ways();
   return moved;
 }
 
@@ -187,7 +206,8 @@ int SocketHub::wait_descriptor() {
     if (outgoing.is_dialing || !watch(outgoing.line)) return -1;
   }
   for (auto& [index, incoming] : incoming_) {
-    if (incoming.receiver && !watch(incoming.line)) return -1;
+    // Without a receiver, too: what goes against it may use it.
+    if (incoming.line.socket && !watch(incoming.line)) return -1;
   }
   // What was told until now is old: who asks looks once more.
   epoll_event old[64];
@@ -199,7 +219,33 @@ int SocketHub::wait_descriptor() {
 void SocketHub::check_sent() {
   const std::lock_guard lock(mutex_);
   for (auto& [index, outgoing] : outgoing_) outgoing.sender->check_sent();
-  if (is_time_to_look()) serve_guests();
+  if (!is_time_to_look()) return;
+  serve_guests();
+  look_at_ways();
+}
+
+bool SocketHub::try_drain() {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::all_of(shared_sockets(), [](const SharedSocket& socket) {
+    return unsent_bytes(socket->get()) == 0;
+  });
+}
+
+SocketHub::~SocketHub() {
+  for (const SharedSocket& socket : shared_sockets()) discard_unread(socket->get());
+}
+
+// Those that carry messages of both ranks, or may.
+std::vector<SharedSocket> SocketHub::shared_sockets() const {
+  std::vector<SharedSocket> sockets;
+  for (const auto& [index, incoming] : incoming_) {
+    if (may_share(index)) sockets.push_back(incoming.line.socket);
+  }
+  for (const auto& [index, outgoing] : outgoing_) {
+    if (!may_share(index)) sockets.push_back(outgoing.line.socket);
+  }
+  std::erase(sockets, nullptr);
+  return sockets;
 }
 
 // Strangers are turned away also when nobody is awaited, but then they may not cost more than a
@@ -292,11 +338,33 @@ void SocketHub::share(std::size_t index) {
   const auto outgoing = outgoing_.find(index);
   const auto incoming = incoming_.find(index);
   if (outgoing == outgoing_.end() || incoming == incoming_.end()) return;
-  const auto peer = static_cast<int>(outgoing->second.introduction.to);
-  if (LinkEnds::may_share(context_.rank, peer)) {
+  if (may_share(index)) {
     if (incoming->second.line.socket) outgoing->second.sender->share(incoming->second.line.socket);
   } else if (incoming->second.receiver && outgoing->second.line.socket) {
     incoming->second.receiver->share(outgoing->second.line.socket);
+  }
+}
+
+// Whether this rank's messages to the peer may go over the connection that the peer made.
+bool SocketHub::may_share(std::size_t index) const {
+  return LinkEnds::may_share(context_.rank, static_cast<int>(index / kChannelCount));
+}
+
+// While messages are under way on a stream, the kernel does not ask whether the other host is
+// there. On the one that is not shared, none are then. A host that answers that a connection is no
+// more is there: the links hear of that themselves, after what has come before it.
+void SocketHub::look_at_ways() {
+  for (auto& [index, outgoing] : outgoing_) {
+    const auto incoming = incoming_.find(index);
+    if (incoming == incoming_.end()) continue;
+    const Line& own = may_share(index) ? outgoing.line : incoming->second.line;
+    const int number = own.socket ? pending_error(own.socket->get()) : 0;
+    if (number == 0) continue;
+    const bool is_way_lost = number == ETIMEDOUT || number == EHOSTUNREACH || number == ENETUNREACH;
+    if (is_way_lost || may_share(index)) outgoing.sender->failed(errno_text(number));
+    if (is_way_lost && incoming->second.receiver) {
+      incoming->second.receiver->failed(errno_text(number));
+    }
   }
 }
 

@@ -10,7 +10,8 @@
 // making the same link twice throws kInternal; a connection's failure is thrown by its link. That
 // the way between two hosts is lost the receiver notices, by the kernel's probes, in the time that
 // config sets (CATENARY_PEER_TIMEOUT), or the sender, if it has nothing on the way: bytes may be on
-// the way for as long as a receiver is late. In the handshake both notice.
+// the way for as long as a receiver is late. In the handshake both notice. Where two links share a
+// stream the other one, which is idle meanwhile, tells for both.
 #pragma once
 
 #include <map>
@@ -63,6 +64,10 @@ class SocketHub {
   int wait_descriptor();
   // Throws kRemote if a connection has failed that was still to carry something.
   void check_sent();
+  // Asked again and again before this rank goes: whether what was sent over streams that carry the
+  // peers' messages too has arrived. If those are left unread, the kernel throws away the rest.
+  bool try_drain();
+  ~SocketHub();
 
  private:
   // Of a link, once both sides have proven who they are.
@@ -97,6 +102,9 @@ class SocketHub {
   void serve_guests();
   void seat(const LinkIntroduction& link, UnsharedFd socket);
   void share(std::size_t index);
+  bool may_share(std::size_t index) const;
+  void look_at_ways();
+  std::vector<SharedSocket> shared_sockets() const;
   bool watch(Line& line) const;
 
   const UnsharedFd listener_;

@@ -155,8 +155,8 @@ bool SocketSender::begin_to_send(std::size_t bytes) {
   if (is_shared_way()) {
     if (!is_short(bytes) && !turn_back()) return false;
   } else {
-    short_in_row_ = is_short(bytes) ? short_in_row_ + 1 : 0;
-    first_.ends_with_turn = shared_ && short_in_row_ >= kShortInARow;
+    short_in_row_ = is_short(bytes) ? std::min(short_in_row_ + 1, kShortInARow) : 0;
+    first_.ends_with_turn = shared_ && short_in_row_ == kShortInARow;
   }
   first_.is_begun = true;
   return true;
@@ -205,10 +205,10 @@ ByteView SocketReceiver::try_peek() {
     take_ahead();
     while (ways_[way_].socket && failure_.empty() && has_free_slot() && receive_once()) {
     }
-  }
-  if (received_ == released_) {
-    if (failure_.empty()) return {};
-    throw_lost(ends_.rank, ends_.peer, failure_);
+    if (received_ == released_) {
+      if (failure_.empty()) return {};
+      throw_lost(ends_.rank, ends_.peer, failure_);
+    }
   }
   const std::size_t slot = released_ % shape_.slots;
   return {memory_.data() + slot * shape_.slot_bytes, lengths_[slot]};
@@ -223,16 +223,22 @@ void SocketReceiver::connected(SharedSocket socket) {
 
 void SocketReceiver::share(SharedSocket socket) {
   const std::lock_guard lock(mutex_);
-  if (!ways_[1].socket) ways_[1] = {std::move(socket), Mapping::anonymous(ahead_bytes(shape_))};
+  if (!ways_[1].socket) ways_[1] = {std::move(socket), Mapping::anonymous(kMostAhead)};
+}
+
+void SocketReceiver::failed(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) failure_ = why;
 }
 
 // False when there is nothing more to read, which fewer bytes than were asked for say too.
 bool SocketReceiver::receive_once() {
   const std::size_t way_before = way_;
   Way& way = ways_[way_];
-  const bool is_full = length_ > 0                             ? receive_rest(way)
-                       : expected_ > kMostAhead - kHeaderBytes ? receive_expected(way)
-                                                               : receive_ahead(way);
+  const bool expects_long = way_ == 0 && expected_ > kMostAhead - kHeaderBytes;
+  const bool is_full = length_ > 0    ? receive_rest(way)
+                       : expects_long ? receive_expected(way)
+                                      : receive_ahead(way);
   take_ahead();
   return is_full || way_ != way_before;
 }

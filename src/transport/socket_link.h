@@ -3,15 +3,18 @@
 //     frame: bytes (32 bits, native order) | data          one per committed slot
 //     turn: zero (32 bits)                                  the next frame comes the other way
 //
-// The receiver reads little further than its slots reach, and the socket's own flow control holds
-// the sender back. An end exists before its connection: the sender stages until connected, the
-// receiver is empty. Frames carry no proof of their own; the handshake before them was the proof.
+// The receiver reads no more than a message further than its slots reach, and the socket's own flow
+// control holds the sender back. An end exists before its connection: the sender stages until
+// connected, the receiver is empty. Frames carry no proof of their own; the handshake before them
+// was the proof.
 //
 // Short messages cost the kernels as much again for packets that only acknowledge them. What goes
 // against them does it for nothing, so of two ranks that send each other short ones the higher lays
 // its own into the stream that carries the lower one's (share()). Long ones would only contend for
 // that stream's lock, so after a turn they come over their own connection as before. A sender that
-// goes after its last byte loses nothing, unless it leaves unread what came against that.
+// goes after its last byte loses nothing, unless it leaves unread what came against that, which its
+// hub does not. And as the kernel asks only on an idle stream whether the other host is there, the
+// hub looks at the one that is not shared.
 //
 // Threads: the link's thread calls the verbs, another may call connected(), share(), failed() and
 // pump() at the same time. Nothing waits. Failure: the verbs throw kRemote once the connection has
@@ -121,6 +124,8 @@ class SocketReceiver {
   void connected(SharedSocket socket);
   // Over which this rank sends to the peer.
   void share(SharedSocket socket);
+  // Of what was not read so far.
+  void failed(const std::string& why);
 
  private:
   // What was read from a socket and is no message yet.
@@ -150,8 +155,8 @@ class SocketReceiver {
   const Mapping memory_;
   std::vector<std::uint32_t> lengths_;  // of the message in each slot
   std::mutex mutex_;
+  std::string failure_;  // guarded by mutex_
   // The link's thread only, but for the sockets.
-  std::string failure_;
   std::uint64_t received_ = 0;  // messages
   std::uint64_t released_ = 0;  // messages
   std::uint32_t length_ = 0;    // of the data of message received_; 0: its header is not here

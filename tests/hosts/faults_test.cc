@@ -39,6 +39,14 @@ void reset_connections() {
   }
 }
 
+void end_with_failure(ncclComm_t comm, ncclResult_t state, Board& board, Post& post) {
+  post.numbers[0] = ms_since(board.event_ns);
+  write_text(post, last_error());
+  require_result(state, ncclRemoteError, "the failure");
+  require_success(ncclCommAbort(comm), "ncclCommAbort");
+  post.stage = kOver;
+}
+
 // All-reduces without end, until one fails; says when and how. The victim resets its connections
 // before the round `reset_in`, if there is such a round.
 void work_until_failure(int rank, Board& board, const Hosts& hosts, int reset_in = -1) {
@@ -58,12 +66,7 @@ void work_until_failure(int rank, Board& board, const Hosts& hosts, int reset_in
     if (state == ncclSuccess) ncclCommGetAsyncError(comm, &state);
     if (i == 10) board.posts[rank].stage = kReady;
   }
-  Post& post = board.posts[rank];
-  post.numbers[0] = ms_since(board.event_ns);
-  write_text(post, last_error());
-  require_result(state, ncclRemoteError, "the failure");
-  require_success(ncclCommAbort(comm), "ncclCommAbort");
-  post.stage = kOver;
+  end_with_failure(comm, state, board, board.posts[rank]);
 }
 
 // Every rank but one, if one need not know, names all of these.
@@ -118,6 +121,36 @@ TEST(HostPaths, that_are_lost_between_two_hosts_are_an_error_on_all) {
   Processes ranks(kShape.ranks(), [&](int rank, Board& board) {
     ::setenv("CATENARY_PEER_TIMEOUT", "1", 1);
     work_until_failure(rank, board, hosts);
+  });
+  ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
+  ranks.board().event_ns = monotonic_ns();
+  hosts.lose_path(1, 2);
+  expect_that_all_know(ranks, {1, 2}, kWayLost_ms);
+}
+
+// The messages of both share a stream, and the kernel does not probe one with bytes on the way.
+TEST(HostPaths, that_are_lost_while_short_messages_go_to_and_fro_are_an_error_on_both) {
+  const Hosts hosts(kShape.hosts);
+  Processes ranks(kShape.ranks(), [&](int rank, Board& board) {
+    ::setenv("CATENARY_PEER_TIMEOUT", "1", 1);
+    settle_on(hosts, kShape, rank);
+    ncclComm_t comm = join(rank, kShape.ranks(), board);
+    TestStream stream;
+    float value = 1;
+    ncclResult_t state = ncclSuccess;
+    for (int i = rank; rank != 0 && state == ncclSuccess; ++i) {
+      const int peer = 3 - rank;
+      state = i % 2 == 1 ? ncclSend(&value, 1, ncclFloat32, peer, comm, stream)
+                         : ncclRecv(&value, 1, ncclFloat32, peer, comm, stream);
+      if (state == ncclSuccess) stream.finish();
+      if (state == ncclSuccess) ncclCommGetAsyncError(comm, &state);
+      if (i == 1000) board.posts[rank].stage = kReady;
+    }
+    if (rank == 0) {
+      board.posts[rank].stage = kReady;
+      state = wait_for_failure(comm, 20s);
+    }
+    end_with_failure(comm, state, board, board.posts[rank]);
   });
   ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
   ranks.board().event_ns = monotonic_ns();

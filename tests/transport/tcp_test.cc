@@ -301,6 +301,38 @@ TEST_F(TcpHub, has_no_place_for_who_repeats_what_a_member_has_said) {
   EXPECT_EQ(state, LinkHandshake::State::kDone);
 }
 
+// Where links share a stream, the sleeper's own connection says nothing.
+TEST(Tcp, who_sleeps_is_woken_by_short_messages_of_either_rank) {
+  const auto key = random_test_key();
+  Ranks ranks;
+  for (int rank = 0; rank < 2; ++rank) ranks.push_back(make_rank(rank, key));
+  attach_all(ranks, {ranks[0]->address(), ranks[1]->address()});
+  std::unique_ptr<SendLink> sends[2];
+  std::unique_ptr<RecvLink> receives[2];
+  for (int rank = 0; rank < 2; ++rank) {
+    sends[rank] = ranks[rank]->connect({1 - rank, Channel::kCollective});
+    receives[rank] = ranks[rank]->listen({1 - rank, Channel::kCollective});
+  }
+  ASSERT_TRUE(poll_until(
+      ranks, [&] { return ranks[0]->wait_descriptor() >= 0 && ranks[1]->wait_descriptor() >= 0; }));
+  for (std::uint64_t i = 0; i < 3 * kShortInARow; ++i) {
+    for (int sender = 0; sender < 2; ++sender) {
+      const int sleeper = 1 - sender;
+      const int descriptor = ranks[sleeper]->wait_descriptor();
+      ASSERT_TRUE(receives[sleeper]->try_peek().empty());
+      fill(sends[sender]->try_acquire(8), i);
+      sends[sender]->commit(8);
+      pollfd state = {descriptor, POLLIN, 0};
+      ASSERT_EQ(::poll(&state, 1, 5000), 1) << "message " << i << " of rank " << sender;
+      ByteView view;
+      ASSERT_TRUE(
+          poll_until(ranks, [&] { return !(view = receives[sleeper]->try_peek()).empty(); }));
+      EXPECT_NO_THROW(check(view, 8, i));
+      receives[sleeper]->release();
+    }
+  }
+}
+
 TEST(Tcp, who_holds_another_key_is_told_and_gets_nowhere) {
   Ranks ranks;
   ranks.push_back(make_rank(0, random_test_key()));
