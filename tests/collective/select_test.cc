@@ -128,11 +128,47 @@ TEST(Select, where_direct_lends_no_more_the_fastest_is_chosen) {
   const MachineFacts boxes{.local_ranks = 4, .cores = 2, .box = 4, .far = Wire::kNetwork};
   for (std::size_t bytes = 1 << 21; bytes <= kHuge; bytes *= 2) {
     for (const Collective collective : {Collective::kAllReduce, Collective::kReduceScatter}) {
-      for (const auto& any : {selector(2, roomy(2)), selector(8, boxes)}) {
+      for (const auto& any : {selector(2, roomy(2)), selector(12, boxes)}) {
         const auto candidates = any.candidates(collective, bytes);
         EXPECT_EQ(candidates.front().time_ns,
                   std::ranges::min_element(candidates, {}, &Selection::time_ns)->time_ns);
       }
+    }
+  }
+}
+
+TEST(Select, two_hosts_exchange_long_sums_at_once_where_that_is_alike) {
+  int behind = 0;
+  for (const int box : {2, 4, 8}) {
+    const MachineFacts hosts{
+        .local_ranks = 2 * box, .cores = 2, .box = box, .far = Wire::kNetwork};
+    for (std::size_t bytes = 1 << 18; bytes <= kHuge; bytes *= 2) {
+      const auto candidates = selector(2 * box, hosts).candidates(Collective::kAllReduce, bytes);
+      const Selection& at_once = named(candidates, "hier_direct_recursive_doubling");
+      const auto fastest = std::ranges::min_element(candidates, {}, &Selection::time_ns);
+      const bool is_alike = bytes >= 1 << 19 && at_once.time_ns <= 1.1 * fastest->time_ns;
+      const bool is_first = &at_once == &candidates.front();
+      EXPECT_TRUE(is_first == is_alike || &at_once == &*fastest)
+          << bytes << " bytes, boxes of " << box;
+      behind += is_first && &at_once != &*fastest ? 1 : 0;
+    }
+  }
+  EXPECT_GT(behind, 0);
+}
+
+// Four to a link, and four at least where there are as many slices.
+TEST(Select, what_goes_across_hosts_goes_in_short_passes) {
+  const MachineFacts hosts{.local_ranks = 4, .cores = 2, .box = 2, .far = Wire::kNetwork};
+  for (std::size_t bytes = 1 << 12; bytes <= kHuge; bytes *= 2) {
+    for (const Selection& each : selector(4, hosts).candidates(Collective::kAllReduce, bytes)) {
+      if (each.algorithm->across.empty()) {
+        EXPECT_EQ(each.cut.slices_per_pass(), 8u) << each.algorithm->name;
+        continue;
+      }
+      const Place at{.ranks = 4, .box = 2};
+      const std::size_t slices = chunk_bytes(*each.algorithm, bytes, at) / each.cut.slice_bytes;
+      EXPECT_EQ(each.cut.slices_per_pass(), std::clamp<std::size_t>(slices / 4, 1, 4))
+          << each.algorithm->name << " of " << bytes << " bytes";
     }
   }
 }
