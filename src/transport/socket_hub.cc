@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <iterator>
 
@@ -67,10 +68,10 @@ int unsent_bytes(int socket) {
 
 // So that closing it sends all that was to be sent.
 void discard_unread(int socket) {
-  constexpr int kMostReads = 64;
-  constexpr std::size_t kEach = std::size_t{1} << 20;
+  constexpr int kMostReads = 1024;
+  std::array<std::byte, 65536> unread;
   for (int i = 0; i < kMostReads; ++i) {
-    if (::recv(socket, nullptr, kEach, MSG_DONTWAIT | MSG_TRUNC) <= 0) return;
+    if (::recv(socket, unread.data(), unread.size(), MSG_DONTWAIT) <= 0) return;
   }
 }
 
