@@ -1,10 +1,8 @@
 #include "src/transport/socket_hub.h"
 
-#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -58,12 +56,6 @@ bool watch_changes(int epoll, int socket) {
   epoll_event wanted = {};
   wanted.events = EPOLLIN | EPOLLOUT | EPOLLET;
   return ::epoll_ctl(epoll, EPOLL_CTL_ADD, socket, &wanted) == 0;
-}
-
-// Which the other host has not acknowledged.
-int unsent_bytes(int socket) {
-  int bytes = 0;
-  return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 ? bytes : 0;
 }
 
 // So that closing it sends all that was to be sent.
@@ -223,13 +215,6 @@ void SocketHub::check_sent() {
   if (!is_time_to_look()) return;
   serve_guests();
   look_at_ways();
-}
-
-bool SocketHub::try_drain() {
-  const std::lock_guard lock(mutex_);
-  return std::ranges::all_of(shared_sockets(), [](const SharedSocket& socket) {
-    return unsent_bytes(socket->get()) == 0;
-  });
 }
 
 SocketHub::~SocketHub() {

@@ -64,9 +64,8 @@ class SocketHub {
   int wait_descriptor();
   // Throws kRemote if a connection has failed that was still to carry something.
   void check_sent();
-  // Asked again and again before this rank goes: whether what was sent over streams that carry the
-  // peers' messages too has arrived. If those are left unread, the kernel throws away the rest.
-  bool try_drain();
+  // Leaves nothing unread on a stream that carries messages of both ranks: closing it would throw
+  // away what the kernel has yet to send.
   ~SocketHub();
 
  private:

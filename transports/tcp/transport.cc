@@ -41,7 +41,6 @@ class TcpTransport final : public Transport {
   void check_sent() override {
     if (hub_) hub_->check_sent();
   }
-  bool try_drain() override { return !hub_ || hub_->try_drain(); }
 
  private:
   void open() {
