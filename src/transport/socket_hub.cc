@@ -290,7 +290,7 @@ void SocketHub::connected(std::size_t index, Outgoing& outgoing) {
   outgoing.is_dialing = false;
   notice_lost_bytes(outgoing.socket.get(), 0);
   if (peers_[outgoing.introduction.to].is_on_this_machine) stay_close(outgoing.socket.get());
-  outgoing.line.socket = std::make_shared<const UnsharedFd>(std::move(outgoing.socket));
+  outgoing.line.socket = std::make_shared<SocketStream>(std::move(outgoing.socket));
   outgoing.sender->connected(outgoing.line.socket);
   share(index);
 }
@@ -311,7 +311,7 @@ void SocketHub::seat(const LinkIntroduction& link, UnsharedFd socket) {
   if (incoming.line.socket) return;
   notice_lost_bytes(socket.get(), 0);
   if (peers_[link.from].is_on_this_machine) stay_close(socket.get());
-  incoming.line.socket = std::make_shared<const UnsharedFd>(std::move(socket));
+  incoming.line.socket = std::make_shared<SocketStream>(std::move(socket));
   if (incoming.receiver) {
     incoming.receiver->connected(incoming.line.socket);
     --awaited_;

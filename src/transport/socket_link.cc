@@ -153,13 +153,23 @@ void SocketSender::send_staged() {
 bool SocketSender::begin_to_send(std::size_t bytes) {
   if (first_.is_begun) return true;
   if (is_shared_way()) {
-    if (!is_short(bytes) && !turn_back()) return false;
+    const bool has_begun_to_turn = first_.sent_bytes > 0;
+    const bool stays = !has_begun_to_turn && is_short(bytes) && hears_peer();
+    if (!stays && !turn_back()) return false;
   } else {
     short_in_row_ = is_short(bytes) ? std::min(short_in_row_ + 1, kShortInARow) : 0;
-    first_.ends_with_turn = shared_ && short_in_row_ == kShortInARow;
+    first_.ends_with_turn = shared_ && hears_peer() && short_in_row_ == kShortInARow;
   }
   first_.is_begun = true;
   return true;
+}
+
+// Whether it has said something while the last messages were sent.
+bool SocketSender::hears_peer() {
+  const std::uint32_t reads = shared_->reads();
+  const bool has_news = std::exchange(reads_seen_, reads) != reads;
+  unanswered_ = has_news ? 0 : std::min(unanswered_ + 1, kMostUnanswered);
+  return unanswered_ < kMostUnanswered;
 }
 
 bool SocketSender::turn_back() {
@@ -255,7 +265,10 @@ std::size_t SocketReceiver::receive(const Way& way, std::initializer_list<ByteSp
   const ssize_t received = parts.size() > 1 ? ::recvmsg(way.socket->get(), &message, MSG_DONTWAIT)
                                             : ::recv(way.socket->get(), pieces[0].iov_base,
                                                      pieces[0].iov_len, MSG_DONTWAIT);
-  if (received > 0) return static_cast<std::size_t>(received);
+  if (received > 0) {
+    way.socket->note_read();
+    return static_cast<std::size_t>(received);
+  }
   if (received < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
   failure_ = received == 0 ? "it closed the connection" : errno_text(errno);
   return 0;

@@ -9,12 +9,12 @@
 // was the proof.
 //
 // Short messages cost the kernels as much again for packets that only acknowledge them. What goes
-// against them does it for nothing, so of two ranks that send each other short ones the higher lays
-// its own into the stream that carries the lower one's (share()). Long ones would only contend for
-// that stream's lock, so after a turn they come over their own connection as before. A sender that
-// goes after its last byte loses nothing, unless it leaves unread what came against that, which its
-// hub does not. And as the kernel asks only on an idle stream whether the other host is there, the
-// hub looks at the one that is not shared.
+// against them does it for nothing, so of two ranks that answer each other's short ones the higher
+// lays its own into the stream that carries the lower one's (share()). Long ones would only contend
+// for that stream's lock, so after a turn they come over their own connection as before. A sender
+// that goes after its last byte loses nothing, unless it leaves unread what came against that,
+// which its hub does not. And as the kernel asks only on an idle stream whether the other host is
+// there, the hub looks at the one that is not shared.
 //
 // Threads: the link's thread calls the verbs, another may call connected(), share(), failed() and
 // pump() at the same time. Nothing waits. Failure: the verbs throw kRemote once the connection has
@@ -22,10 +22,12 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/base/mapping.h"
@@ -47,9 +49,23 @@ inline constexpr std::size_t kPacketMessageBytes = 61 * 1024 + 64;
 inline constexpr std::size_t kShortMessageBytes = 1440;
 // Of which so many in a row show that more are to come.
 inline constexpr int kShortInARow = 4;
+// And that so many got no answer, that nobody acknowledges them: they go over their own stream.
+inline constexpr int kMostUnanswered = 32;
 
-// Of a link, and perhaps of the one against it.
-using SharedSocket = std::shared_ptr<const UnsharedFd>;
+// A connection of a link, and perhaps of the one against it.
+class SocketStream {
+ public:
+  explicit SocketStream(UnsharedFd fd) : fd_(std::move(fd)) {}
+  int get() const { return fd_.get(); }
+  // How often something was read from it here. Any thread.
+  std::uint32_t reads() const { return reads_.load(std::memory_order_relaxed); }
+  void note_read() { reads_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  const UnsharedFd fd_;
+  std::atomic<std::uint32_t> reads_ = 0;
+};
+using SharedSocket = std::shared_ptr<SocketStream>;
 
 struct LinkEnds {
   int rank = 0;  // whose end it is
@@ -93,6 +109,7 @@ class SocketSender {
   bool is_shared_way() const { return way_ == shared_; }
   void send_staged();
   bool begin_to_send(std::size_t bytes);
+  bool hears_peer();
   bool turn_back();
   bool note(const Transfer& transfer, std::size_t frame_bytes);
   bool take_note(const Transfer& transfer);
@@ -107,11 +124,13 @@ class SocketSender {
   SharedSocket shared_;
   SharedSocket way_;  // one of them
   std::string failure_;
-  std::uint64_t sent_ = 0;       // messages, counted from the first
-  std::uint64_t committed_ = 0;  // messages
-  OnItsWay first_;               // of those that are not sent
-  int short_in_row_ = 0;         // over the own way
-  bool has_moved_ = false;       // since the last pump()
+  std::uint64_t sent_ = 0;            // messages, counted from the first
+  std::uint64_t committed_ = 0;       // messages
+  OnItsWay first_;                    // of those that are not sent
+  int short_in_row_ = 0;              // over the own way
+  int unanswered_ = kMostUnanswered;  // since the peer was last heard on the other one
+  std::uint32_t reads_seen_ = 0;      // of that
+  bool has_moved_ = false;            // since the last pump()
 };
 
 class SocketReceiver {

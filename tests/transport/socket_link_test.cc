@@ -21,7 +21,7 @@ struct Stream {
     int fds[2];
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
     for (int i = 0; i < 2; ++i) {
-      ends[i] = std::make_shared<const UnsharedFd>(UnsharedFd::made_by([&] { return fds[i]; }));
+      ends[i] = std::make_shared<SocketStream>(UnsharedFd::made_by([&] { return fds[i]; }));
       if (room == 0) continue;
       EXPECT_EQ(::setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &room, sizeof room), 0);
     }
@@ -185,6 +185,13 @@ struct TwoLinks {
     at_lower.share(down.ends[0]);
   }
 
+  // The higher rank hears the lower one, and answers.
+  void answer(std::size_t bytes, std::uint64_t message) {
+    send(to_higher, 8, message);
+    receive(at_higher, 8, message);
+    send(to_lower, bytes, message);
+  }
+
   Stream up;
   Stream down;
   SocketSender to_lower{kShape, {.rank = 1, .peer = 0}};
@@ -193,21 +200,39 @@ struct TwoLinks {
   SocketReceiver at_higher{kShape, {.rank = 1, .peer = 0}};
 };
 
-TEST(SocketLink, short_messages_of_the_higher_rank_go_over_the_stream_against_them) {
+TEST(SocketLink, short_answers_of_the_higher_rank_go_over_the_stream_against_them) {
   TwoLinks links;
   links.share();
-  for (std::uint64_t i = 0; i < kShortInARow; ++i) send(links.to_lower, 8, i);
-  send(links.to_lower, 8, kShortInARow);
+  for (std::uint64_t i = 0; i <= kShortInARow; ++i) links.answer(8, i);
   EXPECT_EQ(unread(links.down.ends[0]), 12u);
   for (std::uint64_t i = 0; i <= kShortInARow; ++i) receive(links.at_lower, 8, i);
-  send(links.to_lower, kShortMessageBytes, 7);
-  send(links.to_lower, kShortMessageBytes + 1, 8);
+  links.answer(kShortMessageBytes, 7);
+  links.answer(kShortMessageBytes + 1, 8);
   EXPECT_EQ(unread(links.up.ends[0]), kShortMessageBytes + 5);
-  send(links.to_lower, 8, 9);
+  links.answer(8, 9);
   EXPECT_EQ(unread(links.up.ends[0]), kShortMessageBytes + 5 + 12);
   receive(links.at_lower, kShortMessageBytes, 7);
   receive(links.at_lower, kShortMessageBytes + 1, 8);
   receive(links.at_lower, 8, 9);
+}
+
+TEST(SocketLink, what_nobody_answers_goes_over_its_own_stream) {
+  TwoLinks links;
+  links.share();
+  for (std::uint64_t i = 0; i < 2 * kShortInARow; ++i) {
+    send(links.to_lower, 8, i);
+    receive(links.at_lower, 8, i);
+  }
+  EXPECT_EQ(unread(links.down.ends[0]), 0u);
+  for (std::uint64_t i = 0; i < 2 * kShortInARow; ++i) {
+    links.answer(8, i);
+    receive(links.at_lower, 8, i);
+  }
+  for (std::uint64_t i = 0; i < kMostUnanswered; ++i) {
+    send(links.to_lower, 8, i);
+    EXPECT_EQ(unread(links.up.ends[0]) > 0, i + 1 >= kMostUnanswered) << "message " << i;
+    receive(links.at_lower, 8, i);
+  }
 }
 
 TEST(SocketLink, the_lower_rank_keeps_to_its_own_stream) {
@@ -228,7 +253,7 @@ TEST(SocketLink, the_lower_rank_keeps_to_its_own_stream) {
 TEST(SocketLink, a_receiver_waits_for_the_stream_that_it_was_told_of) {
   TwoLinks links;
   links.to_lower.share(links.down.ends[1]);
-  for (std::uint64_t i = 0; i < 8; ++i) send(links.to_lower, 8, i);
+  for (std::uint64_t i = 0; i < 8; ++i) links.answer(8, i);
   for (std::uint64_t i = 0; i < kShortInARow; ++i) receive(links.at_lower, 8, i);
   EXPECT_TRUE(links.at_lower.try_peek().empty());
   links.at_lower.share(links.down.ends[0]);
