@@ -81,7 +81,8 @@ void PathWatch::watch(int peer) {
 void PathWatch::dial(int peer, Path& path) const {
   const SocketAddress& address = *peers_[static_cast<std::size_t>(peer)];
   path.state = State::kToDial;
-  path.socket = UniqueFd(::socket(address.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  path.socket = UnsharedFd::made_by(
+      [&] { return ::socket(address.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
   if (!path.socket) return;  // tried again at the next look
   notice_lost_ways(path.socket.get(), patience_s_);
   const SocketAddress::Raw raw = address.raw();
@@ -159,7 +160,7 @@ void PathWatch::greet(Path& path) const {
 // the next attempt is refused.
 void PathWatch::cut_off(Path& path) const {
   path.state = State::kToDial;
-  path.socket.reset();
+  path.socket = UnsharedFd();
   path.pause = Deadline::after_ms(++path.cuts < kCutsInARow ? 0 : kPauseAfterCuts_ms);
 }
 
@@ -169,7 +170,7 @@ void PathWatch::failed(int peer, Path& path, int error_number) const {
   if (is_answer(error_number) || (!path.was_connected && has_come_(peer))) return path.forget();
   const bool was_made = path.state == State::kThere || path.state == State::kGreeting;
   path.state = State::kToDial;
-  path.socket.reset();
+  path.socket = UnsharedFd();
   if (was_made) return dial(peer, path);
   // What a router or a filter says of a connection that never was is no proof: a peer that is late
   // has not shown yet that the network gets through to it. That nobody says anything for as long as

@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "src/base/clock.h"
-#include "src/base/unique_fd.h"
 #include "src/bootstrap/socket_address.h"
+#include "src/bootstrap/unshared_fd.h"
 #include "src/transport/link_handshake.h"
 #include "src/transport/lobby.h"
 #include "src/transport/socket_hub.h"
@@ -55,7 +55,7 @@ class PathWatch {
   };
   struct Path {
     State state = State::kToDial;
-    UniqueFd socket;
+    UnsharedFd socket;
     std::optional<LinkHandshake> handshake;  // in kGreeting
     int cuts = 0;                            // in a row
     Deadline pause = Deadline::after_ms(0);  // no attempt before
@@ -64,7 +64,7 @@ class PathWatch {
     std::optional<Deadline> until;           // a connection is made until then, or the way is lost
     void forget() {
       state = State::kUnwatched;
-      socket.reset();
+      socket = UnsharedFd();
     }
   };
 
