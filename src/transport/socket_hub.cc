@@ -288,9 +288,8 @@ void SocketHub::serve(std::size_t index, Outgoing& outgoing) {
 
 void SocketHub::connected(std::size_t index, Outgoing& outgoing) {
   outgoing.is_dialing = false;
-  notice_lost_bytes(outgoing.socket.get(), 0);
-  if (peers_[outgoing.introduction.to].is_on_this_machine) stay_close(outgoing.socket.get());
-  outgoing.line.socket = std::make_shared<SocketStream>(std::move(outgoing.socket));
+  outgoing.line.socket =
+      proven(static_cast<int>(outgoing.introduction.to), std::move(outgoing.socket));
   outgoing.sender->connected(outgoing.line.socket);
   share(index);
 }
@@ -309,14 +308,19 @@ void SocketHub::seat(const LinkIntroduction& link, UnsharedFd socket) {
   Incoming& incoming = incoming_[index];
   // A second connection for one link is a peer gone wrong; the first one stays.
   if (incoming.line.socket) return;
-  notice_lost_bytes(socket.get(), 0);
-  if (peers_[link.from].is_on_this_machine) stay_close(socket.get());
-  incoming.line.socket = std::make_shared<SocketStream>(std::move(socket));
+  incoming.line.socket = proven(static_cast<int>(link.from), std::move(socket));
   if (incoming.receiver) {
     incoming.receiver->connected(incoming.line.socket);
     --awaited_;
   }
   share(index);
+}
+
+// A connection whose handshake is over.
+SharedSocket SocketHub::proven(int peer, UnsharedFd socket) const {
+  notice_lost_bytes(socket.get(), 0);
+  if (peers_[static_cast<std::size_t>(peer)].is_on_this_machine) stay_close(socket.get());
+  return std::make_shared<SocketStream>(std::move(socket));
 }
 
 // Lets one of the two links between two ranks, if both are there, use the other's connection.

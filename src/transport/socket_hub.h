@@ -104,6 +104,7 @@ class SocketHub {
   bool may_share(std::size_t index) const;
   void look_at_ways();
   std::vector<SharedSocket> shared_sockets() const;
+  SharedSocket proven(int peer, UnsharedFd socket) const;
   bool watch(Line& line) const;
 
   const UnsharedFd listener_;

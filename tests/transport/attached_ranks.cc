@@ -255,6 +255,15 @@ void require(bool condition, const std::string& text) {
   if (!condition) throw std::runtime_error(text);
 }
 
+const Config& loopback_config() {
+  static const Config config = [] {
+    Config made;
+    made.socket_ifname = "=lo";
+    return made;
+  }();
+  return config;
+}
+
 std::array<std::byte, 32> random_test_key() {
   std::random_device source;
   std::array<std::byte, 32> key;

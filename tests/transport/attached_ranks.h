@@ -104,6 +104,9 @@ void fill(ByteSpan span, std::uint64_t message);
 void check(ByteView view, std::size_t bytes, std::uint64_t message);
 void require(bool condition, const std::string& text);
 
+// For transports that need a network.
+const Config& loopback_config();
+
 // Any 32 bytes that differ from run to run.
 std::array<std::byte, 32> random_test_key();
 

@@ -12,13 +12,6 @@
 namespace catenary::test {
 namespace {
 
-Config on_loopback() {
-  Config config;
-  config.socket_ifname = "=lo";
-  return config;
-}
-const Config kConfig = on_loopback();
-
 constexpr LinkSpec with(int peer) { return {peer, Channel::kPointToPoint}; }
 
 // Rank 1 answers what rank 0 tells it.
@@ -26,7 +19,8 @@ class SharedStream : public ::testing::Test {
  protected:
   SharedStream() {
     const Key key = random_key();
-    std::array<SocketListener, 2> listeners = {open_listener(kConfig), open_listener(kConfig)};
+    std::array<SocketListener, 2> listeners = {open_listener(loopback_config()),
+                                               open_listener(loopback_config())};
     const std::vector<SocketPeer> peers = {{listeners[0].address, true},
                                            {listeners[1].address, true}};
     for (int rank = 0; rank < 2; ++rank) {
@@ -36,7 +30,7 @@ class SharedStream : public ::testing::Test {
       context.key = key;
       context.slot_bytes = 4096;
       context.slots = 16;
-      context.config = &kConfig;
+      context.config = &loopback_config();
       UnsharedFd listener = std::move(listeners[static_cast<std::size_t>(rank)].socket);
       hubs_[rank] = std::make_unique<SocketHub>(std::move(listener), context, peers);
     }

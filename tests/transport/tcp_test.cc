@@ -21,12 +21,7 @@
 namespace catenary::test {
 namespace {
 
-Config make_config() {
-  Config config;
-  config.socket_ifname = "=lo";
-  return config;
-}
-const Config kConfig = make_config();
+const Config& kConfig = loopback_config();
 
 using Ranks = std::vector<std::unique_ptr<Transport>>;
 
