@@ -9,22 +9,27 @@ namespace catenary::proof {
 Verdict Checker::check(const ProofCase& which, const StepSource& source, Orders& orders) {
   verdict_ = {};
   if (!begin(which, source)) return verdict_;
-  memory_.begin(which, orders);
+  memory_.begin(which, orders, static_cast<std::size_t>(most_scratch_) * slices_a_pass_);
   for (int rank = which.ranks - 1; rank >= 0; --rank) ready_.push_back(rank);
-  go();
+  is_plain_ ? go<true>() : go<false>();
   if (verdict_.fault.empty()) check_end();
   return verdict_;
 }
 
+template <bool kPlain>
 void Checker::go() {
   while (!ready_.empty() && verdict_.fault.empty()) {
     // Whoever was waited for last: he and what he needs are still in the caches.
     const int rank = ready_.back();
     ready_.pop_back();
     State& state = states_[static_cast<std::size_t>(rank)];
-    while ((state.task.slices > 0 || next_task(rank, state)) &&
-           (state.task.is_fold ? do_fold_slice(rank, state) : do_slice(rank, state))) {
+    Task task = state.task;  // in registers, as long as it is his turn
+    while ((task.slices > 0 || next_task<kPlain>(rank, state, task)) &&
+           (task.is_fold ? do_fold_slice<kPlain>(rank, state, task)
+                         : do_slice<kPlain>(rank, state, task))) {
     }
+    state.task = task;
+    if (!verdict_.fault.empty()) verdict_.fault = where(rank, state) + ": " + verdict_.fault;
   }
 }
 
@@ -49,7 +54,8 @@ bool Checker::begin(const ProofCase& which, const StepSource& source) {
   }
   most_steps_ = most_steps(which, chunk_count_);
   cut_parts();
-  shape_.begin(which, chunk_count_, source.scratch(place_of(which, 0)));
+  most_scratch_ = std::max(source.scratch(place_of(which, 0)), 0);
+  shape_.begin(which, chunk_count_, most_scratch_);
   links_.reset(which.ranks);
   const auto ranks = static_cast<std::size_t>(which.ranks);
   ready_.clear();
@@ -77,6 +83,10 @@ void Checker::cut_parts() {
       notes_openings_ = notes_openings_ || parts_.back().count == 0;
     }
   }
+  const auto is_one_slice = [](const Range& part) { return part.count == 1; };
+  is_plain_ = !notes_openings_ && !which_.keeps_parts && passes_ == 1 &&
+              std::ranges::all_of(parts_, is_one_slice);
+  if (is_plain_) slices_a_pass_ = 1;
 }
 
 void Checker::begin_pass(int rank, State& state) {
@@ -90,127 +100,132 @@ void Checker::begin_pass(int rank, State& state) {
 // ---- Pulling steps
 
 // Pulls steps up to one that moves something.
-bool Checker::next_task(int rank, State& state) {
-  Task& task = state.task;
+template <bool kPlain>
+bool Checker::next_task(int rank, State& state, Task& task) {
   do {
     if (state.is_done) return false;
     if (!state.source) begin_pass(rank, state);
     task.step = state.source->next();
-    if (!(task.step == nullptr ? end_pass(rank, state) : take_step(rank, state))) return false;
+    const bool goes_on =
+        task.step == nullptr ? end_pass(state) : take_step<kPlain>(rank, state, task);
+    if (!goes_on) return false;
   } while (task.slices == 0);
   return true;
 }
 
-bool Checker::end_pass(int rank, State& state) {
-  if (const char* wrong = shape_.wrong_end()) return fail(rank, state, wrong);
+bool Checker::end_pass(State& state) {
+  if (const char* wrong = shape_.wrong_end()) return fail(wrong);
   state.source.reset();
   state.is_done = ++state.pass == passes_;
   return true;
 }
 
 // Makes a task of a step.
-bool Checker::take_step(int rank, State& state) {
-  Task& task = state.task;
+template <bool kPlain>
+bool Checker::take_step(int rank, State& state, Task& task) {
   const Step& step = *task.step;
   task.slice = 0;
   if (++state.steps > most_steps_) {
-    return fail(rank, state, "there is no end of steps, or more than can be checked");
+    return fail("there is no end of steps, or more than can be checked");
   }
   if (state.pass == 0) {
-    if (const char* wrong = shape_.wrong(step, rank)) return fail(rank, state, wrong);
+    if (const char* wrong = shape_.wrong(step, rank)) return fail(wrong);
   }
-  note_scratch(step.src);
-  note_scratch(step.dst);
-  if (step.dst.buffer == Buffer::kCarry) return take_fold(rank, state);
+  if (step.dst.buffer == Buffer::kCarry) return take_fold<kPlain>(rank, state, task);
   const Chunk& extent = step.dst ? step.dst : step.src;
   int label = 0;
-  if (!label_of_task(rank, state, step.src, extent, label)) return false;
+  if (!label_of_task<kPlain>(rank, step.src, extent, label)) return false;
   task.is_fold = false;
   task.in = nullptr;
   bool opens_in = false;
   if (step.recv_from != kNobody) {
     task.in = &links_.at(step.recv_from, rank);
-    if (notes_openings_) {
+    if (!kPlain && notes_openings_) {
       opens_in = !task.in->opened_by_receiver;
       task.in->opened_by_receiver = true;
     }
   }
   bool opens_out = false;
-  if (!open(rank, state, opens_out)) return false;
-  const bool is_plain = task.in == nullptr && !step.dst && step.src.buffer == Buffer::kInput;
-  if (step.send_to == rank && is_plain) state.own_message = step.src;
-  size_task(state, extent, label, opens_in, opens_out);
+  if (!open<kPlain>(rank, state, task, opens_out)) return false;
+  const bool only_sends = task.in == nullptr && !step.dst && step.src.buffer == Buffer::kInput;
+  if (step.send_to == rank && only_sends) state.own_message = step.src;
+  size_task<kPlain>(state, task, extent, label, opens_in, opens_out);
   return true;
 }
 
 // Pulls the steps of a fold, all at once, as they are one task.
-bool Checker::take_fold(int rank, State& state) {
-  Task& task = state.task;
+template <bool kPlain>
+bool Checker::take_fold(int rank, State& state, Task& task) {
   const Chunk extent = task.step->dst;
   state.fold_begin = task.step->src;
   int label = 0;
-  if (!label_of_task(rank, state, state.fold_begin, extent, label)) return false;
+  if (!label_of_task<kPlain>(rank, state.fold_begin, extent, label)) return false;
   task.is_fold = true;
   task.in = nullptr;
   state.fold.clear();
   state.fold_ready = 0;
-  const bool is_empty = part_of(state, extent).count == 0;
+  const bool is_empty = !kPlain && part_of(state, extent).count == 0;
   for (;;) {
     Link& in = links_.at(task.step->recv_from, rank);
     if (!is_empty || !in.opened_by_receiver) state.fold.push_back(task.step->recv_from);
     in.opened_by_receiver = true;
     if (task.step->dst.buffer != Buffer::kCarry) break;
     task.step = state.source->next();
-    if (task.step == nullptr) return fail(rank, state, "a fold without end");
+    if (task.step == nullptr) return fail("a fold without end");
     ++state.steps;
     if (state.pass > 0) continue;
-    if (const char* wrong = shape_.wrong(*task.step, rank)) return fail(rank, state, wrong);
+    if (const char* wrong = shape_.wrong(*task.step, rank)) return fail(wrong);
   }
   const Chunk& result = task.step->dst;
   if (which_.keeps_parts && result && label_of(which_, rank, result) != label) {
-    return fail(rank, state, "a fold and its result may differ in length");
+    return fail("a fold and its result may differ in length");
   }
   bool opens_out = false;
-  if (!open(rank, state, opens_out)) return false;
-  size_task(state, extent, label, is_empty && !state.fold.empty(), opens_out);
+  if (!open<kPlain>(rank, state, task, opens_out)) return false;
+  size_task<kPlain>(state, task, extent, label, is_empty && !state.fold.empty(), opens_out);
   return true;
 }
 
 // The link to whom a step sends, if it does.
-bool Checker::open(int rank, State& state, bool& opens) {
-  Task& task = state.task;
+template <bool kPlain>
+bool Checker::open(int rank, const State& state, Task& task, bool& opens) {
   task.out = nullptr;
   if (task.step->send_to == kNobody) return true;
   task.out = &links_.at(rank, task.step->send_to);
-  if (!notes_openings_) return true;
+  if (kPlain || !notes_openings_) return true;
   opens = !task.out->opened_by_sender;
   task.out->opened_by_sender = true;
   if (opens || !which_.opens_links_only || state.pass > 0) return true;
-  return fail(rank, state, "sends a message that is not the first on its link");
+  return fail("sends a message that is not the first on its link");
 }
 
 // What both ends of a task's messages must agree on. The part is a rank's own affair where all
 // parts are equally long.
-bool Checker::label_of_task(int rank, const State& state, const Chunk& src, const Chunk& extent,
-                            int& label) {
-  if (!which_.keeps_parts) {
+template <bool kPlain>
+bool Checker::label_of_task(int rank, const Chunk& src, const Chunk& extent, int& label) {
+  if (kPlain || !which_.keeps_parts) {
     label = per_rank_ ? 0 : shape_.part_of(extent);
     return true;
   }
   label = label_of(which_, rank, extent);
   const bool same = !src || label_of(which_, rank, src) == label;
-  return (same && label != kNobody) || fail(rank, state, "src and dst may differ in length");
+  return (same && label != kNobody) || fail("src and dst may differ in length");
 }
 
 // How many slices a task has. The first message on a link is sent even if it carries no data.
-void Checker::size_task(State& state, const Chunk& extent, int label, bool opens_in,
-                        bool opens_out) {
-  Task& task = state.task;
+template <bool kPlain>
+void Checker::size_task(const State& state, Task& task, const Chunk& extent, int label,
+                        bool opens_in, bool opens_out) {
+  if constexpr (kPlain) {
+    task.frame = frame_of(label, 0, 0);
+    task.slices = 1;
+    return;
+  }
   const Range& part = part_of(state, extent);
   task.is_empty = part.count == 0;
   task.frame = frame_of(label, state.pass, task.is_empty ? kNoSlice : 0);
   task.slices = static_cast<std::uint32_t>(part.count);
-  if (!task.is_empty) return;
+  if ((kPlain || !task.is_empty)) return;
   if (!opens_in) task.in = nullptr;
   if (!opens_out) task.out = nullptr;
   task.slices = opens_in || opens_out ? 1 : 0;
@@ -224,8 +239,8 @@ bool Checker::has_room(const Task& task) {
   return false;
 }
 
-bool Checker::do_slice(int rank, State& state) {
-  Task& task = state.task;
+template <bool kPlain>
+bool Checker::do_slice(int rank, const State& state, Task& task) {
   const Step& step = *task.step;
   if (task.in != nullptr && task.in->messages == 0) {
     task.in->receiver_waits = true;
@@ -233,25 +248,27 @@ bool Checker::do_slice(int rank, State& state) {
   }
   if (!has_room(task)) return false;
   Fingerprint value = kUndefined;
-  const bool reads = step.src && !task.is_empty;
-  if (reads && !read(rank, state, step.src, value)) return false;
+  const bool reads = step.src && (kPlain || !task.is_empty);
+  if (reads && !read<kPlain>(rank, state, task, step.src, value)) return false;
   const bool was_reduced = reads && task.in != nullptr;
   if (task.in != nullptr) {
     Fingerprint received;
-    if (!receive(rank, state, step.recv_from, *task.in, received)) return false;
+    if (!receive(task, step.recv_from, *task.in, received)) return false;
     value = !was_reduced          ? received
             : step.received_first ? reduced(received, value)
                                   : reduced(value, received);
   }
-  if (step.dst && !task.is_empty && !keep(rank, state, was_reduced, value)) return false;
+  if (step.dst && (kPlain || !task.is_empty) &&
+      !keep<kPlain>(rank, state, task, was_reduced, value))
+    return false;
   if (task.out != nullptr) send(task, value);
   end_slice(task);
   ++verdict_.moves;
   return true;
 }
 
-bool Checker::do_fold_slice(int rank, State& state) {
-  Task& task = state.task;
+template <bool kPlain>
+bool Checker::do_fold_slice(int rank, State& state, Task& task) {
   for (; state.fold_ready < state.fold.size(); ++state.fold_ready) {
     Link& link = links_.at(state.fold[state.fold_ready], rank);
     if (link.messages > 0) continue;
@@ -261,20 +278,21 @@ bool Checker::do_fold_slice(int rank, State& state) {
   if (!has_room(task)) return false;
   Fingerprint value = kEmptyFold;
   Fingerprint operand;
-  if (state.fold_begin && !task.is_empty) {
-    if (!read(rank, state, state.fold_begin, operand)) return false;
+  if (state.fold_begin && (kPlain || !task.is_empty)) {
+    if (!read<kPlain>(rank, state, task, state.fold_begin, operand)) return false;
     value = folded(value, operand);
   }
   for (const int from : state.fold) {
-    if (!receive(rank, state, from, links_.at(from, rank), operand)) return false;
+    if (!receive(task, from, links_.at(from, rank), operand)) return false;
     value = folded(value, operand);
     // The engine may read it in place only now.
-    if (from == rank && state.own_message && !task.is_empty &&
-        !read(rank, state, state.own_message, operand)) {
+    if (from == rank && state.own_message && (kPlain || !task.is_empty) &&
+        !read<kPlain>(rank, state, task, state.own_message, operand)) {
       return false;
     }
   }
-  if (task.step->dst && !task.is_empty && !keep(rank, state, true, value)) return false;
+  if (task.step->dst && (kPlain || !task.is_empty) && !keep<kPlain>(rank, state, task, true, value))
+    return false;
   if (task.out != nullptr) send(task, value);
   verdict_.moves += state.fold.size();
   end_slice(task);
@@ -282,38 +300,43 @@ bool Checker::do_fold_slice(int rank, State& state) {
   return true;
 }
 
-std::size_t Checker::element_of(const State& state, const Chunk& chunk) const {
+template <bool kPlain>
+std::size_t Checker::element_of(const State& state, const Task& task, const Chunk& chunk) const {
   const auto index = static_cast<std::size_t>(chunk.index);
-  if (chunk.buffer == Buffer::kScratch) return index * slices_a_pass_ + state.task.slice;
-  return state.parts[index].offset + state.task.slice;
+  const std::size_t slice = kPlain ? 0 : task.slice;
+  if (chunk.buffer == Buffer::kScratch) return kPlain ? index : index * slices_a_pass_ + slice;
+  return state.parts[index].offset + slice;
 }
 
-bool Checker::read(int rank, const State& state, const Chunk& chunk, Fingerprint& value) {
-  const std::size_t at = element_of(state, chunk);
+template <bool kPlain>
+bool Checker::read(int rank, const State& state, const Task& task, const Chunk& chunk,
+                   Fingerprint& value) {
+  const std::size_t at = element_of<kPlain>(state, task, chunk);
   const char* wrong = chunk.buffer == Buffer::kInput ? memory_.read_input(rank, at, value)
                       : chunk.buffer == Buffer::kOutput
                           ? memory_.read_output(rank, chunk.index, at, value)
                           : memory_.read_scratch(rank, at, value);
-  return wrong == nullptr || fail(rank, state, wrong);
+  return wrong == nullptr || fail(wrong);
 }
 
-bool Checker::keep(int rank, const State& state, bool was_reduced, Fingerprint& value) {
-  const Chunk& chunk = state.task.step->dst;
-  const std::size_t at = element_of(state, chunk);
+template <bool kPlain>
+bool Checker::keep(int rank, const State& state, const Task& task, bool was_reduced,
+                   Fingerprint& value) {
+  const Chunk& chunk = task.step->dst;
+  const std::size_t at = element_of<kPlain>(state, task, chunk);
   if (chunk.buffer == Buffer::kScratch) {
+    verdict_.scratch_chunks = std::max(verdict_.scratch_chunks, chunk.index + 1);
     memory_.write_scratch(rank, at, value);
     return true;
   }
   if (memory_.write_output(rank, chunk.index, at, was_reduced, value)) return true;
-  return fail(rank, state, memory_.refusal());
+  return fail(memory_.refusal());
 }
 
-bool Checker::receive(int rank, const State& state, int from, Link& link, Fingerprint& value) {
-  if (link.front.frame != state.task.frame) {
-    return fail(
-        rank, state,
-        format("expects %s from rank %d, which sent %s", text_of_frame(state.task.frame).c_str(),
-               from, text_of_frame(link.front.frame).c_str()));
+bool Checker::receive(const Task& task, int from, Link& link, Fingerprint& value) {
+  if (link.front.frame != task.frame) {
+    return fail(format("expects %s from rank %d, which sent %s", text_of_frame(task.frame).c_str(),
+                       from, text_of_frame(link.front.frame).c_str()));
   }
   value = link.front.value;
   links_.pop(link);
@@ -337,10 +360,14 @@ void Checker::send(const Task& task, const Fingerprint& value) {
 
 // ---- Judging the end
 
-bool Checker::fail(int rank, const State& state, const std::string& what) {
-  verdict_.fault = format("rank %d, pass %d, step %u, slice %d: %s", rank, state.pass,
-                          state.steps == 0 ? 0 : state.steps - 1, state.task.slice, what.c_str());
+bool Checker::fail(std::string_view what) {
+  verdict_.fault = what;
   return false;
+}
+
+std::string Checker::where(int rank, const State& state) {
+  return format("rank %d, pass %d, step %u, slice %d", rank, state.pass,
+                state.steps == 0 ? 0 : state.steps - 1, state.task.slice);
 }
 
 bool Checker::check_end() {

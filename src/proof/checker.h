@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/proof/links.h"
@@ -78,37 +79,45 @@ class Checker {
     }
   };
 
-  // With all that it calls made one piece, since a survey does it billions of times.
+  // With all that it calls made one piece, since a survey does it billions of times. Plain are
+  // cases in which all chunks are one slice, so that every step is one move.
+  template <bool kPlain>
   [[gnu::flatten]] void go();
+
+  // False if there is none, it waits or fails.
+  template <bool kPlain>
+  bool next_task(int rank, State& state, Task& task);
+  template <bool kPlain>
+  bool do_slice(int rank, const State& state, Task& task);
+  template <bool kPlain>
+  bool do_fold_slice(int rank, State& state, Task& task);
 
   // Each false if something is wrong, which is in the verdict then.
   bool begin(const ProofCase& which, const StepSource& source);
-  bool take_step(int rank, State& state);
-  bool take_fold(int rank, State& state);
-  bool end_pass(int rank, State& state);
-  bool read(int rank, const State& state, const Chunk& chunk, Fingerprint& value);
-  bool keep(int rank, const State& state, bool was_reduced, Fingerprint& value);
-  bool receive(int rank, const State& state, int from, Link& link, Fingerprint& value);
+  template <bool kPlain>
+  bool take_step(int rank, State& state, Task& task);
+  template <bool kPlain>
+  bool take_fold(int rank, State& state, Task& task);
+  bool end_pass(State& state);
+  template <bool kPlain>
+  bool label_of_task(int rank, const Chunk& src, const Chunk& extent, int& label);
+  template <bool kPlain>
+  bool open(int rank, const State& state, Task& task, bool& opens);
+  template <bool kPlain>
+  bool read(int rank, const State& state, const Task& task, const Chunk& chunk, Fingerprint& value);
+  template <bool kPlain>
+  bool keep(int rank, const State& state, const Task& task, bool was_reduced, Fingerprint& value);
+  bool receive(const Task& task, int from, Link& link, Fingerprint& value);
   bool check_end();
   bool check_written(int rank);
   bool check_links_empty();
-  [[gnu::noinline]] bool fail(int rank, const State& state, const std::string& what);
+  [[gnu::noinline]] bool fail(std::string_view what);
 
-  // False if there is none, it waits or fails.
-  bool next_task(int rank, State& state);
-  bool do_slice(int rank, State& state);
-  bool do_fold_slice(int rank, State& state);
-
-  void note_scratch(const Chunk& chunk) {
-    if (chunk.buffer != Buffer::kScratch) return;
-    verdict_.scratch_chunks = std::max(verdict_.scratch_chunks, chunk.index + 1);
-  }
   void cut_parts();
   void begin_pass(int rank, State& state);
-  bool label_of_task(int rank, const State& state, const Chunk& src, const Chunk& extent,
-                     int& label);
-  bool open(int rank, State& state, bool& opens);
-  void size_task(State& state, const Chunk& extent, int label, bool opens_in, bool opens_out);
+  template <bool kPlain>
+  void size_task(const State& state, Task& task, const Chunk& extent, int label, bool opens_in,
+                 bool opens_out);
   bool has_room(const Task& task);
   void send(const Task& task, const Fingerprint& value);
   static void end_slice(Task& task) {
@@ -119,7 +128,9 @@ class Checker {
   const Range& part_of(const State& state, const Chunk& chunk) const {
     return state.parts[static_cast<std::size_t>(shape_.part_of(chunk))];
   }
-  std::size_t element_of(const State& state, const Chunk& chunk) const;
+  template <bool kPlain>
+  std::size_t element_of(const State& state, const Task& task, const Chunk& chunk) const;
+  static std::string where(int rank, const State& state);
   std::string waiting_for(const State& state) const;
 
   ProofCase which_;
@@ -130,10 +141,12 @@ class Checker {
   std::vector<State> states_;
   std::vector<Range> parts_;  // pass * chunk_count_ + chunk
   int chunk_count_ = 1;
+  int most_scratch_ = 0;  // chunks
   bool per_rank_ = false;
   bool notes_openings_ = false;  // for what is sent without data, or to open links only
+  bool is_plain_ = false;
   std::size_t passes_ = 1;
-  std::size_t slices_a_pass_ = 1;
+  std::size_t slices_a_pass_ = 1;  // of a chunk, at most
   std::uint32_t capacity_ = 2;
   std::uint32_t most_steps_ = 0;
   std::size_t in_flight_ = 0;

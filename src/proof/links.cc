@@ -15,7 +15,7 @@ std::size_t stride_for(std::size_t ranks) { return ranks + (ranks >= 64 ? 2 : 0)
 
 // Up to here links are cleared; tables of more are not, but links in them when first used.
 constexpr std::size_t kSmallBytes = 1024 * 1024;
-constexpr std::uint16_t kMostEpochs = UINT16_MAX;
+constexpr std::uint8_t kMostEpochs = UINT8_MAX;
 
 }  // namespace
 

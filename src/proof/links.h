@@ -33,10 +33,10 @@ std::string text_of_frame(std::uint64_t frame);
 
 // All zeros is an unused link.
 struct Link {
-  Message front;            // if there is any
-  std::uint32_t more = 0;   // the message behind it, an index into the pool; 0: none
-  std::uint16_t epoch = 0;  // of another one is an unused link as well
-  std::uint16_t messages : 12 = 0;
+  Message front;           // if there is any
+  std::uint32_t more = 0;  // the message behind it, an index into the pool; 0: none
+  std::uint16_t messages = 0;
+  std::uint8_t epoch = 0;  // of another one is an unused link as well
   bool opened_by_sender : 1 = false;
   bool opened_by_receiver : 1 = false;
   bool sender_waits : 1 = false;
@@ -79,8 +79,8 @@ class Links {
   Mapping small_;
   Mapping large_;  // stays, since touching it first costs more than all else
   Link* links_ = nullptr;
-  std::uint16_t epoch_ = 0;
-  std::uint16_t large_epoch_ = 0;
+  std::uint8_t epoch_ = 0;
+  std::uint8_t large_epoch_ = 0;
   std::size_t stride_ = 0;
   std::vector<Node> pool_;  // index 0 is nobody's
   std::uint32_t free_ = 0;  // the first unused node, chained by `more`

@@ -6,7 +6,7 @@
 
 namespace catenary::proof {
 
-void Memory::begin(const ProofCase& which, Orders& orders) {
+void Memory::begin(const ProofCase& which, Orders& orders, std::size_t scratch_elements) {
   which_ = which;
   orders_ = &orders;
   const bool exchanges = which.collective == Collective::kAllToAll;
@@ -21,7 +21,21 @@ void Memory::begin(const ProofCase& which, Orders& orders) {
   const auto ranks = static_cast<std::size_t>(which.ranks);
   bits_.assign(ranks * outputs_ / 64 + 1, 0);
   written_.assign(ranks, 0);
-  if (scratch_.size() < ranks) scratch_.resize(ranks);
+  scratch_ends_.assign(ranks, 0);
+  reserve_scratch(scratch_elements);
+}
+
+// A rank's begins in another set of cache lines than its neighbour's.
+void Memory::reserve_scratch(std::size_t elements) {
+  constexpr std::size_t kLine = 64 / sizeof(Fingerprint);
+  scratch_stride_ = (elements + kLine - 1) / kLine * kLine + (elements > kLine ? kLine : 0);
+  const std::size_t bytes = scratch_ends_.size() * scratch_stride_ * sizeof(Fingerprint);
+  if (bytes > scratch_mapping_.bytes()) {
+    scratch_mapping_ = {};
+    scratch_mapping_ = Mapping::anonymous(bytes);
+    prefer_large_pages(scratch_mapping_.data(), bytes);
+  }
+  scratch_ = reinterpret_cast<Fingerprint*>(scratch_mapping_.data());
 }
 
 bool Memory::refuse(std::size_t element, const char* how) {

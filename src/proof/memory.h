@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/mapping.h"
 #include "src/proof/fingerprint.h"
 #include "src/proof/proof_case.h"
 
@@ -37,7 +38,8 @@ class Orders {
 
 class Memory {
  public:
-  void begin(const ProofCase& which, Orders& orders);
+  // A rank's scratch has so many elements.
+  void begin(const ProofCase& which, Orders& orders, std::size_t scratch_elements);
 
   const char* read_input(int rank, std::size_t element, Fingerprint& value) const {
     value = fingerprints_.leaf(rank, element);
@@ -74,17 +76,19 @@ class Memory {
   const std::string& refusal() const { return refusal_; }
 
   const char* read_scratch(int rank, std::size_t at, Fingerprint& value) const {
-    const std::vector<Fingerprint>& mine = scratch_[static_cast<std::size_t>(rank)];
-    value = at < mine.size() ? mine[at] : kUndefined;
+    const auto index = static_cast<std::size_t>(rank);
+    value = at < scratch_ends_[index] ? scratch_[index * scratch_stride_ + at] : kUndefined;
     return value == kUndefined ? "reads scratch before it is there" : nullptr;
   }
   void write_scratch(int rank, std::size_t at, const Fingerprint& value) {
-    std::vector<Fingerprint>& mine = scratch_[static_cast<std::size_t>(rank)];
-    if (at >= mine.size()) mine.resize(at + 1, kUndefined);
+    const auto index = static_cast<std::size_t>(rank);
+    Fingerprint* mine = scratch_ + index * scratch_stride_;
+    std::size_t& end = scratch_ends_[index];
+    while (end <= at) mine[end++] = kUndefined;
     mine[at] = value;
   }
   // What a pass left in scratch is undefined in the next.
-  void forget_scratch(int rank) { scratch_[static_cast<std::size_t>(rank)].clear(); }
+  void forget_scratch(int rank) { scratch_ends_[static_cast<std::size_t>(rank)] = 0; }
 
   // Output elements that the rank has written.
   std::size_t written(int rank) const { return written_[static_cast<std::size_t>(rank)]; }
@@ -117,6 +121,7 @@ class Memory {
     const std::size_t at = element + static_cast<std::size_t>(rank) * (got_a_rank_ - given_a_rank_);
     return at < outputs_ && in_place_ && is_written(rank, at);
   }
+  void reserve_scratch(std::size_t elements);
   bool refuse(std::size_t element, const char* how);
   bool refuse_value(int rank, int chunk, std::size_t element, const Fingerprint& value);
 
@@ -132,7 +137,10 @@ class Memory {
   std::size_t outputs_ = 0;          // elements of an output
   std::vector<std::uint64_t> bits_;  // rank * outputs_ + element: was it written?
   std::vector<std::size_t> written_;
-  std::vector<std::vector<Fingerprint>> scratch_;
+  Mapping scratch_mapping_;  // stays, since touching it first costs much
+  Fingerprint* scratch_ = nullptr;
+  std::size_t scratch_stride_ = 0;         // from rank to rank
+  std::vector<std::size_t> scratch_ends_;  // by rank: what is beyond is undefined
   std::string refusal_;
 };
 

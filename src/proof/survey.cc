@@ -148,7 +148,9 @@ class Survey {
     const bool is_only_one = scope_.from_ranks == scope_.to_ranks;
     if (!scope_.skips_long || ranks <= kEveryRanks || is_only_one) return false;
     const double growth = static_cast<double>(ranks) / std::max(largest_.ranks, 1);
-    const std::uint64_t limit = algorithm_.chosen_by_cost ? kMostMoves : kMostMovesIfNamed;
+    // A pair of an algorithm with itself stands for those of it that are left out.
+    const bool goes_far = algorithm_.chosen_by_cost || algorithm_.inside == algorithm_.across;
+    const std::uint64_t limit = goes_far ? kMostMoves : kMostMovesIfNamed;
     return static_cast<double>(largest_.moves) * growth * growth > static_cast<double>(limit);
   }
 
@@ -246,8 +248,7 @@ class Survey {
     std::vector<Cut> others;
     for (const Cut& cut : all) {
       const bool is_short = cut.slots == kFewestSlots;
-      const bool is_long =
-          cut.slots == kUsualSlots && algorithm_.sends_ahead && which.root == 0;
+      const bool is_long = cut.slots == kUsualSlots && algorithm_.sends_ahead && which.root == 0;
       (cut.count == parts && (is_short || is_long) ? some : others).push_back(cut);
     }
     if (which.root == 0) some.push_back(others[turn_ % others.size()]);

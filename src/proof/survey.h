@@ -10,7 +10,8 @@
 // Each case of theirs has an element a chunk with links of 2 slots and, where steps depend on how
 // many messages links hold, of 16; the other cuts take turns, one for each case that has root 0 or
 // none. Above kEveryRanks they are in about as many boxes as those have ranks, which mostly takes
-// the fewest moves, and go as far as kMostMovesIfNamed.
+// the fewest moves, and go as far as kMostMovesIfNamed; but a pair of an algorithm with itself,
+// which stands for the others that have it inside or across, as far as what is chosen by cost.
 //
 // A case in which all ranks do the same as in one that was proved, in other boxes or but for their
 // names, is proved with it.
