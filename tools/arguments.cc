@@ -98,6 +98,18 @@ std::int64_t whole_number_of(const char* option, std::string_view text, std::int
   return value;
 }
 
+NumberRange range_of(const char* option, const std::string& text, int least, int most) {
+  const std::size_t dash = text.find('-');
+  const bool has_both = dash != std::string::npos && dash > 0 && dash + 1 < text.size();
+  // As one word where it is none of both, so that it is told whole.
+  const int first = number_of(option, has_both ? text.substr(0, dash) : text, least, most);
+  const int last = has_both ? number_of(option, text.substr(dash + 1), least, most) : first;
+  if (last < first) {
+    throw_error(ErrorCode::kInvalidUsage, "--%s: %d to %d are none", option, first, last);
+  }
+  return {first, last};
+}
+
 std::vector<std::string> words_of(std::string_view list) {
   std::vector<std::string> words;
   for (std::size_t at = 0; at <= list.size();) {

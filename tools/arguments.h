@@ -31,6 +31,12 @@ T number_of(const char* option, std::string_view text, T least, T most) {
   return static_cast<T>(whole_number_of(option, text, static_cast<std::int64_t>(least),
                                         static_cast<std::int64_t>(most)));
 }
+// "8", or "2-8": the first and the last.
+struct NumberRange {
+  int first;
+  int last;
+};
+NumberRange range_of(const char* option, const std::string& text, int least, int most);
 // "a,b,c"
 std::vector<std::string> words_of(std::string_view list);
 // "8,64K,1M": bytes.

@@ -1,4 +1,5 @@
 // catenary draw: a space-time picture of a schedule.
+#include <algorithm>
 #include <cstdio>
 
 #include "src/base/error.h"
@@ -15,7 +16,8 @@ constexpr char kUsage[] =
     "Writes an SVG: time runs to the right, a rank is a row, a card is a step. The colour of a "
     "card\n"
     "is the part of the data in its hands, the strip at its foot whose contributions it holds.\n"
-    "Where that would be very long, steps in a row with one peer, or none, are one card.\n\n"
+    "Where that would be very long, steps in a row with one peer, or none, are one card, and what\n"
+    "all ranks do over and over is left out but for the first and the last time.\n\n"
     "  --ranks N    so many ranks\n"
     "  --root R     of a collective with a root, 0 if not given; of Send and Recv who receives, 1 "
     "if not\n"
@@ -26,8 +28,18 @@ constexpr char kUsage[] =
     "for\n"
     "  --window W   so many messages a link holds: some schedules send ahead; 1 if not given,\n"
     "               and as many as there are ranks where several steps are one card\n"
+    "  --units A-B  only these units of time, and all of them\n"
     "  --out FILE   instead of standard output\n"
     "  --help       this text\n";
+
+picture::Excerpt excerpt_for(const SceneOptions& options, const picture::Timeline& timeline) {
+  if (!options.units) return picture::legible_excerpt(timeline);
+  const auto [first, last] = *options.units;
+  if (first > timeline.units) {
+    throw_error(ErrorCode::kInvalidUsage, "--units: there are %d", timeline.units);
+  }
+  return picture::excerpt_of(timeline, {first - 1, std::min(last, timeline.units)});
+}
 
 }  // namespace
 
@@ -40,7 +52,8 @@ int run_draw(int argc, char** argv) {
   if (!options.format.empty() || options.in_place) {
     throw_error(ErrorCode::kInvalidUsage, "--format and --in-place are for catenary export");
   }
-  write_out(options.out, picture::space_time_svg(picture::legible_timeline(options.scene)));
+  const picture::Timeline timeline = picture::legible_timeline(options.scene);
+  write_out(options.out, picture::space_time_svg(timeline, excerpt_for(options, timeline)));
   return 0;
 }
 

@@ -1,9 +1,11 @@
 // The arguments that `catenary draw` and `catenary export` share: which schedule, and where to.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "src/picture/scene.h"
+#include "tools/arguments.h"
 
 namespace catenary {
 
@@ -11,7 +13,8 @@ struct SceneOptions {
   picture::Scene scene;
   std::string format;  // of `export`, as is the next
   bool in_place = false;
-  std::string out;  // a file; empty for standard output
+  std::optional<NumberRange> units;  // of `draw`; the first is 1
+  std::string out;                   // a file; empty for standard output
 };
 
 // Reads <collective> <algorithm> and options. Throws Error(kInvalidUsage) for what cannot be, with

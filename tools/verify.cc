@@ -60,17 +60,9 @@ struct Wish {
 };
 
 void take_ranks(const std::string& text, Scope& scope) {
-  constexpr int kMost = 65536;
-  const std::size_t dash = text.find('-');
-  const bool has_both = dash != std::string::npos && dash > 0 && dash + 1 < text.size();
-  // As one word where it is none of both, so that it is told whole.
-  scope.from_ranks = number_of("ranks", has_both ? text.substr(0, dash) : text, 1, kMost);
-  scope.to_ranks = scope.from_ranks;
-  if (has_both) scope.to_ranks = number_of("ranks", text.substr(dash + 1), 1, kMost);
-  if (scope.to_ranks < scope.from_ranks) {
-    throw_error(ErrorCode::kInvalidUsage, "--ranks: %d to %d are none", scope.from_ranks,
-                scope.to_ranks);
-  }
+  const NumberRange ranks = range_of("ranks", text, 1, 65536);
+  scope.from_ranks = ranks.first;
+  scope.to_ranks = ranks.last;
 }
 
 [[noreturn]] void refuse(const std::string& what) {
@@ -79,16 +71,12 @@ void take_ranks(const std::string& text, Scope& scope) {
 
 // False if the usage was asked for. Throws Error for what is no wish.
 bool read_wish(int argc, char** argv, Wish& wish) {
-  constexpr option kOptions[] = {{"all", no_argument, nullptr, 'a'},
-                                 {"ranks", required_argument, nullptr, 'n'},
-                                 {"root", required_argument, nullptr, 'r'},
-                                 {"box", required_argument, nullptr, 'b'},
-                                 {"slots", required_argument, nullptr, 's'},
-                                 {"count", required_argument, nullptr, 'c'},
-                                 {"jobs", required_argument, nullptr, 'j'},
-                                 {"verbose", no_argument, nullptr, 'v'},
-                                 {"help", no_argument, nullptr, 'h'},
-                                 {}};
+  constexpr option kOptions[] = {
+      {"all", no_argument, nullptr, 'a'},         {"ranks", required_argument, nullptr, 'n'},
+      {"root", required_argument, nullptr, 'r'},  {"box", required_argument, nullptr, 'b'},
+      {"slots", required_argument, nullptr, 's'}, {"count", required_argument, nullptr, 'c'},
+      {"jobs", required_argument, nullptr, 'j'},  {"verbose", no_argument, nullptr, 'v'},
+      {"help", no_argument, nullptr, 'h'},        {}};
   for (int found; (found = next_option(argc, argv, "hv", kOptions)) != -1;) {
     switch (found) {
       case 'a': wish.all = true; break;

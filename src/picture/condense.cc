@@ -10,8 +10,6 @@ namespace catenary::picture {
 namespace {
 
 constexpr int kLegibleUnits = 20;
-// Wider than a screen: then anything that is shorter is better.
-constexpr int kLongestUnits = 40;
 
 class Condenser {
  public:
@@ -129,6 +127,7 @@ Timeline legible_timeline(const Scene& scene) {
   if (ahead.window == 1) ahead.window = std::max(scene.ranks, 1);
   Timeline shorter = condensed(timeline_of(ahead));
   const bool gains_much = 2 * shorter.units <= whole.units;
+  // Then anything that is shorter is better.
   const bool is_too_long = whole.units > kLongestUnits && shorter.units < whole.units;
   return gains_much || is_too_long ? shorter : whole;
 }

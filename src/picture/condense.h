@@ -9,6 +9,9 @@
 
 namespace catenary::picture {
 
+// Longer ones are wider than a screen.
+inline constexpr int kLongestUnits = 40;
+
 Timeline condensed(const Timeline& timeline);
 
 // The timeline of a scene, condensed where it is long and gains much, or too long. Sends go ahead

@@ -24,37 +24,43 @@ bool wraps(const Timeline& timeline) {
 }
 
 // Whether messages are few, or pass few of the steps that there is room for.
-bool are_few(const Timeline& timeline) {
-  constexpr std::size_t kFew = 120;
+bool are_few(const Timeline& timeline, const Excerpt& excerpt) {
+  constexpr int kFew = 120;
   constexpr double kFewPassed = 2.5;
+  int shown = 0;
   double passed = 0;
   for (const Message& message : timeline.messages) {
-    const int units =
-        timeline.actions[message.receiver].start - timeline.actions[message.sender].start;
-    passed += std::max(std::abs(message.to - message.from), units);
+    const int sent = timeline.actions[message.sender].start;
+    const int taken = timeline.actions[message.receiver].start;
+    if (!excerpt.shows(sent) && !excerpt.shows(taken)) continue;
+    ++shown;
+    const double columns = excerpt.column(taken) - excerpt.column(sent);
+    passed += std::max<double>(std::abs(message.to - message.from), columns);
   }
-  const int room = timeline.units * timeline.scene.ranks * timeline.scene.lanes;
-  return timeline.messages.size() <= kFew || passed / room < kFewPassed;
+  const double room = excerpt.columns() * timeline.scene.ranks * timeline.scene.lanes;
+  return shown <= kFew || passed / room < kFewPassed;
 }
 
 }  // namespace
 
-Layout::Layout(const Timeline& timeline)
-    : ranks_(timeline.scene.ranks),
+Layout::Layout(const Timeline& timeline, const Excerpt& excerpt)
+    : excerpt_(excerpt),
+      ranks_(timeline.scene.ranks),
       box_(timeline.scene.box),
       lanes_(timeline.scene.lanes),
       units_(timeline.units),
       has_ghosts_(wraps(timeline)) {
-  is_sparse_ = has_ghosts_ || are_few(timeline);
-  const bool many = units_ > 40 || ranks_ > 40;
-  const bool some = units_ > 20;
+  is_sparse_ = has_ghosts_ || are_few(timeline, excerpt);
+  const double columns = excerpt.columns();
+  const bool many = columns > 40 || ranks_ > 40;
+  const bool some = columns > 20;
   const double narrow = is_exchange(timeline.scene) ? 30 : 24;  // labels are pairs
   card_width_ = many ? narrow : some ? std::max(narrow, 28.0) : 36;
   const bool has_runs = std::ranges::any_of(
       timeline.actions, [](const Action& action) { return !action.run.empty(); });
   card_height_ = combines(timeline.scene) || has_runs ? 26 : 20;
   // A short schedule gets wide gaps, so that arrows over many rows do not stand upright.
-  const double gap = kCardsWidth / units_ - card_width_;
+  const double gap = kCardsWidth / columns - card_width_;
   pitch_ = card_width_ + std::clamp(gap, many ? 12.0 : some ? 18.0 : 26.0, 64.0);
   row_pitch_ = card_height_ + (ranks_ > 16 ? 12 : ranks_ > 8 ? 20 : 28);
   box_gap_ = box_ > 1 && box_ < ranks_ ? 20 : 0;
@@ -63,7 +69,7 @@ Layout::Layout(const Timeline& timeline)
 }
 
 double Layout::column(int unit) const {
-  return kMargin + kLabel + tiles_width_ + kTileGap + unit * pitch_;
+  return kMargin + kLabel + tiles_width_ + kTileGap + excerpt_.column(unit) * pitch_;
 }
 
 double Layout::rows_height() const {
@@ -92,6 +98,12 @@ double Layout::panel_bottom(int lane) const {
 Box Layout::card(const Action& action) const {
   return {column(action.start), row(action.lane, action.rank) - card_height_ / 2, card_width_,
           card_height_};
+}
+
+Box Layout::break_at(int lane, const Stretch& left_out) const {
+  const double left = column(left_out.from) - Excerpt::kBreak / 2 * pitch_ - gap() / 2;
+  const double top = panel_top(lane) - 6;
+  return {left, top, Excerpt::kBreak * pitch_, panel_bottom(lane) + 6 - top};
 }
 
 Box Layout::tiles_before(int lane, int rank) const {

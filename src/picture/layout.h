@@ -4,6 +4,7 @@
 // Values; any thread; nothing fails.
 #pragma once
 
+#include "src/picture/excerpt.h"
 #include "src/picture/svg.h"
 #include "src/picture/timeline.h"
 
@@ -11,13 +12,14 @@ namespace catenary::picture {
 
 class Layout {
  public:
-  explicit Layout(const Timeline& timeline);
+  Layout(const Timeline& timeline, const Excerpt& excerpt);
 
   Box card(const Action& action) const;
   double row(int lane, int rank) const;  // the middle
-  double column(int unit) const;         // the left edge of its cards
-  double ghost_above(int lane) const;    // of the last rank
-  double ghost_below(int lane) const;    // of the first rank
+  double column(int unit) const;         // the left edge of its cards, or a break's middle
+  Box break_at(int lane, const Stretch& left_out) const;
+  double ghost_above(int lane) const;  // of the last rank
+  double ghost_below(int lane) const;  // of the first rank
   // What a rank has before or after: `tiles` of them side by side.
   Box tiles_before(int lane, int rank) const;
   Box tiles_after(int lane, int rank) const;
@@ -44,6 +46,7 @@ class Layout {
  private:
   double rows_height() const;
 
+  Excerpt excerpt_;
   int ranks_;
   int box_;
   int lanes_;

@@ -25,6 +25,7 @@ constexpr std::string_view kStyle =
     ".axis{text-anchor:middle;fill:#777;font-size:10px}\n"
     ".grid{stroke:#ececec;stroke-width:1}\n"
     ".base{stroke:#cfcfcf;stroke-width:1}\n"
+    ".break{fill:#f6f6f6;stroke:#999;stroke-dasharray:3 4}\n"
     ".tiles{fill:none;stroke:#999;stroke-width:.6}\n"
     ".card{fill:none;stroke-width:.8}\n"
     ".kept{fill:none;stroke-width:1.5}\n"
@@ -36,23 +37,32 @@ constexpr double kLineShade = 0.15;
 
 class SpaceTime {
  public:
-  explicit SpaceTime(const Timeline& timeline)
-      : timeline_(timeline), scene_(timeline.scene), layout_(timeline), paint_(timeline) {}
+  SpaceTime(const Timeline& timeline, const Excerpt& excerpt)
+      : timeline_(timeline),
+        scene_(timeline.scene),
+        excerpt_(excerpt),
+        layout_(timeline, excerpt),
+        paint_(timeline) {}
 
   std::string draw() {
     header();
     for (int lane = 0; lane < scene_.lanes; ++lane) panel(lane);
     svg_.open(layout_.is_sparse() ? " class=\"few\"" : " class=\"many\"");
     for (const Message& message : timeline_.messages) {
+      if (!shows(message)) continue;
       svg_.open("", format("from rank %d to rank %d", message.from, message.to));
       arrow(message, Part::kShaft);
       svg_.close();
     }
     svg_.close();
-    for (const Action& action : timeline_.actions) card(action);
+    for (const Action& action : timeline_.actions) {
+      if (excerpt_.shows(action.start)) card(action);
+    }
     // Steep ones would vanish below the cards that they point to.
     if (layout_.is_sparse()) {
-      for (const Message& message : timeline_.messages) arrow(message, Part::kHead);
+      for (const Message& message : timeline_.messages) {
+        if (excerpt_.shows(timeline_.actions[message.receiver].start)) arrow(message, Part::kHead);
+      }
     }
     axis();
     const double bottom = legend();
@@ -60,6 +70,14 @@ class SpaceTime {
   }
 
  private:
+  // One that is sent or taken in a break goes to the middle of it.
+  bool shows(const Message& message) const {
+    const int sent = timeline_.actions[message.sender].start;
+    const int taken = timeline_.actions[message.receiver].start;
+    if (excerpt_.shows(sent) || excerpt_.shows(taken)) return true;
+    return excerpt_.column(sent) < excerpt_.column(taken);
+  }
+
   // Short schedules of long names are narrower than their titles.
   double width() const {
     constexpr double kLetter = 11.6;  // of a title, on average
@@ -109,6 +127,7 @@ class SpaceTime {
     const double top = layout_.panel_top(lane) - 6;
     const double bottom = layout_.panel_bottom(lane) + 6;
     for (int unit = 1; unit < timeline_.units; ++unit) {
+      if (!excerpt_.shows(unit)) continue;
       const double x = layout_.column(unit) - layout_.gap() / 2;
       svg_.line({x, top}, {x, bottom}, " class=\"grid\"");
     }
@@ -121,6 +140,12 @@ class SpaceTime {
     svg_.text({first.x + first.width / 2, top - 2}, " class=\"axis\"", "gives");
     svg_.text({last.x + last.width / 2, top - 2}, " class=\"axis\"", "gets");
     for (int rank = 0; rank < scene_.ranks; ++rank) row(lane, rank);
+    for (const Stretch& stretch : excerpt_.left_out()) {
+      svg_.open("", format("units %d to %d: %s", stretch.from + 1, stretch.to,
+                           std::string(excerpt_.what()).c_str()));
+      svg_.rect(layout_.break_at(lane, stretch), " class=\"break\"");
+      svg_.close();
+    }
     for (int at = 0; scene_.box > 1 && at < scene_.ranks; at += scene_.box) {
       svg_.text({Layout::kMargin, layout_.row(lane, at) - layout_.card_height() / 2 - 4},
                 " class=\"place\"", format("box %d", at / scene_.box));
@@ -161,12 +186,15 @@ class SpaceTime {
   // Where a message leaves: the right edge of its card; where it arrives: the left edge of its
   // card, below or above others that arrive there.
   Point leaves(const Message& message) const {
-    const Box card = layout_.card(timeline_.actions[message.sender]);
-    return {card.x + card.width, card.y + card.height / 2};
+    const Action& sender = timeline_.actions[message.sender];
+    const Box card = layout_.card(sender);
+    const double right = excerpt_.shows(sender.start) ? card.x + card.width : card.x;
+    return {right, card.y + card.height / 2};
   }
   Point arrives(const Message& message) const {
     const Action& receiver = timeline_.actions[message.receiver];
     const Box card = layout_.card(receiver);
+    if (!excerpt_.shows(receiver.start)) return {card.x, card.y + card.height / 2};
     std::size_t above = 0;
     for (const std::size_t arrival : receiver.arrivals) {
       if (timeline_.messages[arrival].from < message.from) ++above;
@@ -254,9 +282,16 @@ class SpaceTime {
 
   void axis() {
     const double y = layout_.axis() + 12;
-    const int every = timeline_.units > 30 ? 5 : 1;
+    const int every = excerpt_.columns() > 30 ? 5 : 1;
+    for (const Stretch& stretch : excerpt_.left_out()) {
+      const std::string units = stretch.length() == 1
+                                    ? std::to_string(stretch.to)
+                                    : format("%d–%d", stretch.from + 1, stretch.to);
+      const Box box = layout_.break_at(0, stretch);
+      svg_.text({box.x + box.width / 2, y}, " class=\"axis\"", units);
+    }
     for (int unit = 0; unit < timeline_.units; ++unit) {
-      if (unit > 0 && (unit + 1) % every != 0) continue;
+      if (!excerpt_.shows(unit) || (unit > 0 && (unit + 1) % every != 0)) continue;
       svg_.text({layout_.column(unit) + layout_.card_width() / 2, y}, " class=\"axis\"",
                 std::to_string(unit + 1));
     }
@@ -267,6 +302,7 @@ class SpaceTime {
 
   const Timeline& timeline_;
   const Scene& scene_;
+  const Excerpt& excerpt_;
   const Layout layout_;
   const Paint paint_;
   Svg svg_;
@@ -316,6 +352,17 @@ double SpaceTime::legend() {
     x += layout_.card_width() + 8;
     say("so many steps; strip: what each has in hand");
   }
+  if (!excerpt_.left_out().empty()) {
+    constexpr double kRoom = 420;
+    if (x + kRoom > layout_.width()) {
+      x = Layout::kMargin;
+      y += 34;
+    }
+    const double height = layout_.card_height();
+    svg_.rect({x, y - height / 2, layout_.card_width(), height}, " class=\"break\"");
+    x += layout_.card_width() + 8;
+    say("left out: " + std::string(excerpt_.what()) + " (--units shows any)");
+  }
   x = Layout::kMargin;
   y += 30;
   say(paint_.colours_are_parts() ? "part of the data" : "given by rank");
@@ -335,6 +382,8 @@ double SpaceTime::legend() {
 
 }  // namespace
 
-std::string space_time_svg(const Timeline& timeline) { return SpaceTime(timeline).draw(); }
+std::string space_time_svg(const Timeline& timeline, const Excerpt& excerpt) {
+  return SpaceTime(timeline, excerpt).draw();
+}
 
 }  // namespace catenary::picture

@@ -25,41 +25,45 @@ std::size_t count(std::string_view text, std::string_view what) {
   return found;
 }
 
+// With nothing left out.
+std::string whole_svg(const Timeline& timeline) {
+  return space_time_svg(timeline, Excerpt(timeline.units));
+}
+
 TEST(Picture, tells_each_step_and_message_once) {
   for (const Scene& scene : all_scenes({1, 2, 4, 9})) {
     const Timeline timeline = timeline_of(scene);
-    const std::string svg = space_time_svg(timeline);
+    const std::string svg = whole_svg(timeline);
     EXPECT_EQ(count(svg, "<title>rank "), timeline.actions.size()) << name_of(scene);
     EXPECT_EQ(count(svg, "<title>from rank "), timeline.messages.size()) << name_of(scene);
   }
 }
 
 TEST(Picture, repeats_the_first_and_last_row_of_a_ring_only) {
-  const std::string ring = space_time_svg(timeline_of(scene_of(Collective::kAllReduce, "ring", 6)));
+  const std::string ring = whole_svg(timeline_of(scene_of(Collective::kAllReduce, "ring", 6)));
   EXPECT_EQ(count(ring, ">(5)<"), 1u);
   EXPECT_EQ(count(ring, ">(0)<"), 1u);
-  const std::string direct =
-      space_time_svg(timeline_of(scene_of(Collective::kAllReduce, "direct", 6)));
+  const std::string direct = whole_svg(timeline_of(scene_of(Collective::kAllReduce, "direct", 6)));
   EXPECT_EQ(count(direct, ">(5)<"), 0u);
 }
 
 TEST(Picture, numbers_the_parts_of_each_lane_on) {
   Scene scene = scene_of(Collective::kAllReduce, "ring", 4);
-  EXPECT_EQ(count(space_time_svg(timeline_of(scene)), "fill=\"#000000\">7<"), 0u);
+  EXPECT_EQ(count(whole_svg(timeline_of(scene)), "fill=\"#000000\">7<"), 0u);
   scene.lanes = 2;
-  const std::string picture = space_time_svg(timeline_of(scene));
+  const std::string picture = whole_svg(timeline_of(scene));
   for (const std::string part : {">0<", ">3<", ">4<", ">7<"}) {
     // A card for each step with it, a number of the legend, and perhaps one of the axis.
     EXPECT_GE(count(picture, part), 4u * 7 / 4) << part;
   }
   scene = scene_of(Collective::kAllToAll, "pairwise", 4);
   scene.lanes = 2;
-  EXPECT_EQ(count(space_time_svg(timeline_of(scene)), ">2→3/1<"), 2u) << "sent and received";
+  EXPECT_EQ(count(whole_svg(timeline_of(scene)), ">2→3/1<"), 2u) << "sent and received";
 }
 
 TEST(Picture, of_runs_tells_how_many_steps_and_what_each_has) {
   const Timeline timeline = legible_timeline(scene_of(Collective::kAllToAll, "bruck", 16));
-  const std::string picture = space_time_svg(timeline);
+  const std::string picture = whole_svg(timeline);
   EXPECT_EQ(count(picture, ">×16<"), 16u);
   EXPECT_EQ(count(picture, ">×8<"), 16u * 8);
   EXPECT_EQ(count(picture, "<title>rank "), timeline.actions.size());
@@ -77,7 +81,7 @@ TEST(Trace, has_a_slice_for_each_step_and_both_ends_of_each_message) {
 
 TEST(Outputs, depend_on_nothing_but_the_schedule) {
   for (const Scene& scene : all_scenes({2, 5})) {
-    EXPECT_EQ(space_time_svg(timeline_of(scene)), space_time_svg(timeline_of(scene)));
+    EXPECT_EQ(whole_svg(timeline_of(scene)), whole_svg(timeline_of(scene)));
     EXPECT_EQ(chrome_trace(timeline_of(scene)), chrome_trace(timeline_of(scene)));
   }
 }
