@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
+#include <system_error>
 
 namespace catenary {
 namespace {
@@ -30,8 +32,17 @@ std::string format(const char* pattern, ...) {
 }
 
 Error as_error(const std::exception& error) {
-  const auto* known = dynamic_cast<const Error*>(&error);
-  return known != nullptr ? *known : Error(ErrorCode::kSystem, error.what());
+  if (const auto* ours = dynamic_cast<const Error*>(&error)) return *ours;
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+    return Error(ErrorCode::kSystem, "out of memory");
+  }
+  // Of all that we ask the standard library for, only threads are refused in this way.
+  if (const auto* refused = dynamic_cast<const std::system_error*>(&error)) {
+    return Error(ErrorCode::kSystem,
+                 format("cannot start a thread (see ulimit -u and the limits of the container): %s",
+                        refused->code().message().c_str()));
+  }
+  return Error(ErrorCode::kInternal, error.what());
 }
 
 void throw_error(ErrorCode code, const char* pattern, ...) {

@@ -28,19 +28,26 @@ class Error : public std::runtime_error {
   // Copies share no text, as those of std::runtime_error do, so that one thread may throw an error
   // that another keeps, also in the eyes of a race detector that cannot see into the standard
   // library.
-  Error(const Error& other) : Error(other.code_, std::string(other.what())) {}
+  Error(const Error& other)
+      : std::runtime_error(std::string(other.what())), code_(other.code_), told_(other.told_) {}
   Error& operator=(const Error& other) {
     std::runtime_error::operator=(std::runtime_error(std::string(other.what())));
     code_ = other.code_;
+    told_ = other.told_;
     return *this;
   }
   ErrorCode code() const noexcept { return code_; }
+  // Whether it is in the log: then whoever catches it, or a copy, has nothing to tell.
+  bool told() const noexcept { return told_; }
+  void note_told() noexcept { told_ = true; }
 
  private:
   ErrorCode code_;
+  bool told_ = false;
 };
 
-// What was caught, as one of ours; what is none is the system's (no memory, no thread).
+// What was caught, as one of ours: no memory and no thread are the system's, and what should not be
+// is internal.
 Error as_error(const std::exception& error);
 
 // printf-style text, because this toolchain has no std::format.

@@ -144,7 +144,7 @@ void Communicator::join(const UniqueId& id, const TransportFactory& transports) 
     meet(id, transports);
   } catch (const std::exception& error) {
     fail(as_error(error), false);
-    throw;
+    throw_failure();
   }
 }
 
@@ -414,8 +414,7 @@ Error Communicator::first_of(const std::exception& error) const {
   if (shown != nullptr && !shown->is_about_ours) {
     if (const auto proof = ledger_.judge(shown->peer, shown->theirs)) return *proof;
   }
-  const auto* known = dynamic_cast<const Error*>(&error);
-  return known != nullptr ? *known : Error(ErrorCode::kInternal, error.what());
+  return as_error(error);
 }
 
 // A connection may be lost because a third rank died, and the other end heard of it and gave up
@@ -437,8 +436,11 @@ void Communicator::fail(const Error& error, bool tell_peers) noexcept {
     const std::lock_guard lock(failure_mutex_);
     if (failure_) return;
     // Whoever sees the failure and asks for the last error gets this one.
-    if (!aborted_.load(std::memory_order_acquire)) CATENARY_WARN(error.what());
     failure_ = error;
+    if (!aborted_.load(std::memory_order_acquire)) {
+      CATENARY_WARN(error.what());
+      failure_->note_told();
+    }
   }
   failed_.store(true, std::memory_order_release);
   in_trouble_.store(true, std::memory_order_release);

@@ -113,7 +113,7 @@ void Communicator::submit(const Requests& requests, Event* after) {
     }
   } catch (const std::exception& error) {
     fail(as_error(error), true);
-    throw;
+    throw_failure();
   }
 }
 

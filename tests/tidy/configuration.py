@@ -10,9 +10,9 @@ import re
 import subprocess
 import sys
 
-HEADING = "| Variable | Type | Default | Meaning |\n|---|---|---|---|\n"
+HEADING = "| Variable | Value | Default | Meaning |\n|---|---|---|---|\n"
 TABLE = re.compile(re.escape(HEADING) + r"(?:\|.*\n)*")
-PARAGRAPH = re.compile(r"^(\w+) \((\w+), default (.*)\)\n    (.*)\n", re.M)
+PARAGRAPH = re.compile(r"^(\w+) \(([\w -]+), default (.*)\)\n    (.*)\n", re.M)
 
 
 def table_of(program):
