@@ -156,5 +156,24 @@ TEST_F(Log, names_the_version) {
   EXPECT_TRUE(has_line(text, R"(NCCL version 2\.\d+\.\d+.*)")) << "log: " << text;
 }
 
+// By the one who sees it first, and by nobody who only passes it on.
+TEST_F(Log, tells_a_failure_once) {
+  Processes ranks(1, [&](int, Board&) {
+    ::setenv("NCCL_DEBUG", "WARN", 1);
+    ::setenv("NCCL_DEBUG_FILE", (folder_ / "log").c_str(), 1);
+    ::setenv("CATENARY_INIT_TIMEOUT", "1", 1);
+    ncclComm_t comm = nullptr;
+    const ncclResult_t result = ncclCommInitRank(&comm, 2, new_unique_id(), 0);
+    require(result != ncclSuccess, "one of two ranks came, and has joined");
+  });
+  for (const std::string& failure : ranks.join(20s)) ADD_FAILURE() << failure;
+  std::stringstream text;
+  text << std::ifstream(folder_ / "log").rdbuf();
+  const std::string log = text.str();
+  const std::size_t told = log.find("NCCL WARN");
+  ASSERT_NE(told, std::string::npos) << log;
+  EXPECT_EQ(log.find("NCCL WARN", told + 1), std::string::npos) << log;
+}
+
 }  // namespace
 }  // namespace catenary::testing
