@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/error.h"
 #include "src/base/mapping.h"
 #include "src/proof/fingerprint.h"
 #include "src/proof/proof_case.h"
@@ -81,6 +82,7 @@ class Memory {
     return value == kUndefined ? "reads scratch before it is there" : nullptr;
   }
   void write_scratch(int rank, std::size_t at, const Fingerprint& value) {
+    CATENARY_ASSERT(at < scratch_stride_);
     const auto index = static_cast<std::size_t>(rank);
     Fingerprint* mine = scratch_ + index * scratch_stride_;
     std::size_t& end = scratch_ends_[index];
