@@ -28,15 +28,18 @@ constexpr char kUsage[] =
     "for\n"
     "  --window W   so many messages a link holds: some schedules send ahead; 1 if not given,\n"
     "               and as many as there are ranks where several steps are one card\n"
-    "  --units A-B  only these units of time, and all of them\n"
+    "  --whole      every step a card of its own, however long that is, and none left out\n"
+    "  --units A-B  only these units of time, or A only, as the picture's axis counts them\n"
     "  --out FILE   instead of standard output\n"
     "  --help       this text\n";
 
 picture::Excerpt excerpt_for(const SceneOptions& options, const picture::Timeline& timeline) {
-  if (!options.units) return picture::legible_excerpt(timeline);
+  if (!options.units) {
+    return options.whole ? picture::Excerpt(timeline.units) : picture::legible_excerpt(timeline);
+  }
   const auto [first, last] = *options.units;
   if (first > timeline.units) {
-    throw_error(ErrorCode::kInvalidUsage, "--units: there are %d", timeline.units);
+    throw_error(ErrorCode::kInvalidUsage, "--units: time ends at %d", timeline.units);
   }
   return picture::excerpt_of(timeline, {first - 1, std::min(last, timeline.units)});
 }
@@ -52,7 +55,8 @@ int run_draw(int argc, char** argv) {
   if (!options.format.empty() || options.in_place) {
     throw_error(ErrorCode::kInvalidUsage, "--format and --in-place are for catenary export");
   }
-  const picture::Timeline timeline = picture::legible_timeline(options.scene);
+  const picture::Timeline timeline = options.whole ? picture::timeline_of(options.scene)
+                                                   : picture::legible_timeline(options.scene);
   write_out(options.out, picture::space_time_svg(timeline, excerpt_for(options, timeline)));
   return 0;
 }

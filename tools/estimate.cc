@@ -127,9 +127,9 @@ Tuning tuning_for(const Wish& wish, const Config& config) {
 
 void print_head(const Wish& wish, const std::string& origin) {
   const int machines = wish.ranks / wish.box;
-  std::printf("# %s of %d ranks: %d on each of %d machine%s with %d cores for them\n",
-              std::string(name_of(wish.collective)).c_str(), wish.ranks, wish.box, machines,
-              machines == 1 ? "" : "s", wish.cores);
+  std::printf("# %s of %d rank%s: %d on each of %d machine%s with %d core%s for them\n",
+              std::string(name_of(wish.collective)).c_str(), wish.ranks, wish.ranks == 1 ? "" : "s",
+              wish.box, machines, machines == 1 ? "" : "s", wish.cores, wish.cores == 1 ? "" : "s");
   std::printf("# parameters: %s\n", origin.c_str());
   std::printf("#%11s  %12s  %9s  %-30s%s\n", "bytes", "time_us", "algbw", "algorithm",
               wish.next > 0 ? "  and next" : "");

@@ -33,7 +33,9 @@ int run_export(int argc, char** argv) {
     std::printf("%s", kUsage);
     return 0;
   }
-  if (options.units) throw_error(ErrorCode::kInvalidUsage, "--units is for catenary draw");
+  if (options.units || options.whole) {
+    throw_error(ErrorCode::kInvalidUsage, "--units and --whole are for catenary draw");
+  }
   const MscclCalls calls = options.in_place ? MscclCalls::kInPlace : MscclCalls::kOutOfPlace;
   if (options.format == "chrome") {
     if (options.in_place) throw_error(ErrorCode::kInvalidUsage, "--in-place is for MSCCL");

@@ -12,8 +12,9 @@ namespace catenary {
 namespace {
 
 constexpr char kHelp[] =
-    "usage: catenary list\n\n"
-    "Prints the algorithms of each collective: those of one level, and the pairs for ranks on\n"
+    "usage: catenary list [<collective>]\n\n"
+    "Prints the algorithms of each collective, or of one: those of one level, and the pairs for "
+    "ranks on\n"
     "several machines, of which any in the first braces goes inside of machines with any in the\n"
     "second across.\n";
 
@@ -50,8 +51,14 @@ void print_algorithms(Collective collective) {
 }  // namespace
 
 int run_list(int argc, char** argv) {
-  if (asks_for_help(argc, argv)) {
+  constexpr option kOptions[] = {{"help", no_argument, nullptr, 'h'}, {}};
+  if (next_option(argc, argv, "h", kOptions) == 'h') {
     std::fputs(kHelp, stdout);
+    return 0;
+  }
+  if (optind < argc) {
+    refuse_more(argc, argv, optind + 1);
+    print_algorithms(collective_of(argv[optind]));
     return 0;
   }
   for (int i = 0; i < kCollectiveCount; ++i) print_algorithms(static_cast<Collective>(i));

@@ -37,17 +37,13 @@ int usual_box(const picture::Scene& scene) {
   return box;
 }
 
-constexpr option kOptions[] = {{"ranks", required_argument, nullptr, 'n'},
-                               {"root", required_argument, nullptr, 'r'},
-                               {"box", required_argument, nullptr, 'b'},
-                               {"lanes", required_argument, nullptr, 'l'},
-                               {"window", required_argument, nullptr, 'w'},
-                               {"units", required_argument, nullptr, 'u'},
-                               {"format", required_argument, nullptr, 'f'},
-                               {"in-place", no_argument, nullptr, 'i'},
-                               {"out", required_argument, nullptr, 'o'},
-                               {"help", no_argument, nullptr, 'h'},
-                               {nullptr, 0, nullptr, 0}};
+constexpr option kOptions[] = {
+    {"ranks", required_argument, nullptr, 'n'},  {"root", required_argument, nullptr, 'r'},
+    {"box", required_argument, nullptr, 'b'},    {"lanes", required_argument, nullptr, 'l'},
+    {"window", required_argument, nullptr, 'w'}, {"units", required_argument, nullptr, 'u'},
+    {"whole", no_argument, nullptr, 'W'},        {"format", required_argument, nullptr, 'f'},
+    {"in-place", no_argument, nullptr, 'i'},     {"out", required_argument, nullptr, 'o'},
+    {"help", no_argument, nullptr, 'h'},         {nullptr, 0, nullptr, 0}};
 
 }  // namespace
 
@@ -65,6 +61,7 @@ bool read_scene_options(int argc, char** argv, SceneOptions& options) {
       case 'l': scene.lanes = number_of("lanes", optarg, 1, kMostLanes); break;
       case 'w': scene.window = number_of("window", optarg, 1, kMostRanks); break;
       case 'u': options.units = range_of("units", optarg, 1, kMostUnits); break;
+      case 'W': options.whole = true; break;
       case 'f': options.format = optarg; break;
       case 'i': options.in_place = true; break;
       case 'o': options.out = optarg; break;

@@ -13,6 +13,7 @@ struct SceneOptions {
   picture::Scene scene;
   std::string format;  // of `export`, as is the next
   bool in_place = false;
+  bool whole = false;                // of `draw`, as is the next: every step a card
   std::optional<NumberRange> units;  // of `draw`; the first is 1
   std::string out;                   // a file; empty for standard output
 };

@@ -149,13 +149,13 @@ static inline cudaError_t catenaryPlaceOfLimit(int* device, int* place, enum cud
   return cudaGetDevice(device);
 }
 CATENARY_CUDART_CALL cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
-  int device, place;
+  int device = 0, place = 0;
   const cudaError_t error = catenaryPlaceOfLimit(&device, &place, limit);
   if (error != cudaSuccess) return error;
   return catenaryToCuda(catDeviceSetNote(device, place, value));
 }
 CATENARY_CUDART_CALL cudaError_t cudaDeviceGetLimit(size_t* value, enum cudaLimit limit) {
-  int device, place;
+  int device = 0, place = 0;
   unsigned long long note;
   cudaError_t error = catenaryPlaceOfLimit(&device, &place, limit);
   if (error != cudaSuccess) return error;

@@ -57,7 +57,7 @@ static inline cudaError_t catenaryPlaceInPool(int* device, int* place, cudaMemPo
 /* The threshold is a number of 64 bits, the others are ints. */
 CATENARY_CUDART_CALL cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool,
                                                          enum cudaMemPoolAttr attr, void* value) {
-  int device, place;
+  int device = 0, place = 0;
   const cudaError_t error = catenaryPlaceInPool(&device, &place, pool, attr);
   if (error != cudaSuccess) return error;
   if (value == NULL) return catenaryFail(cudaErrorInvalidValue);
@@ -68,7 +68,7 @@ CATENARY_CUDART_CALL cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool,
 }
 CATENARY_CUDART_CALL cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool,
                                                          enum cudaMemPoolAttr attr, void* value) {
-  int device, place;
+  int device = 0, place = 0;
   unsigned long long note;
   cudaError_t error = catenaryPlaceInPool(&device, &place, pool, attr);
   if (error != cudaSuccess) return error;

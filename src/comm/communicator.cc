@@ -167,8 +167,8 @@ void Communicator::meet(const UniqueId& id, const TransportFactory& transports) 
   if (rank_ == 0 && nranks_ > 1 && config_.box > 0 && config_.box != facts.machine.box) {
     log_notice(device_.ordinal(),
                format("CATENARY_BOX=%lld has no effect: it does not divide %d ranks, or is not the "
-                      "same on all of them",
-                      static_cast<long long>(config_.box), nranks_));
+                      "same on all of them; boxes have %d",
+                      static_cast<long long>(config_.box), nranks_, facts.machine.box));
   }
 
   plans_ = std::make_unique<PlanCache>(
@@ -239,28 +239,50 @@ void Communicator::run_over(GroupRun& run) noexcept {
   if (is_last) delete this;
 }
 
-// Collectives go one after the other. Sends and receives go side by side, but one rank moves them:
-// both directions at a time at best.
+// Collectives go one after the other.
 double Communicator::estimate_ns(const Requests& requests) {
   throw_if_failed();
   const std::lock_guard lock(issue_lock_);
-  double collectives = 0;
-  double sends = 0;
-  double receives = 0;
+  double total = 0;
   for (const OperationRequest& request : requests.operations) {
     PlanCache::Wanted asked = wanted(request);
     asked.count = request.count;
-    collectives += plans_->estimate_ns(asked);
+    total += plans_->estimate_ns(asked);
   }
-  for (const MessageRequest& message : requests.messages) {
-    (message.sends ? sends : receives) +=
+  return total + estimate_messages_ns(requests.messages);
+}
+
+// Sends and receives go side by side, but one rank moves them: both directions at a time at best.
+// And where all ranks send and receive so much, they share memory and cores as in an AlltoAll: that
+// takes as long as its share of one whose parts are as long as these on average.
+double Communicator::estimate_messages_ns(std::span<const MessageRequest> messages) {
+  struct Direction {
+    double ns = 0;
+    std::size_t bytes = 0;
+    std::size_t count = 0;
+  };
+  Direction sends;
+  Direction receives;
+  for (const MessageRequest& message : messages) {
+    Direction& direction = message.sends ? sends : receives;
+    direction.bytes += message.count * element_bytes(message.type);
+    direction.count += 1;
+    direction.ns +=
         plans_->estimate_ns({.kind = message.sends ? Collective::kSend : Collective::kRecv,
                              .count = message.count,
                              .element_bytes = element_bytes(message.type),
                              .root = message.peer,
                              .scaled = false});
   }
-  return collectives + std::max(sends, receives);
+  const double side_by_side = std::max(sends.ns, receives.ns);
+  if (sends.count == 0 || receives.count == 0) return side_by_side;
+  const Direction& larger = sends.bytes > receives.bytes ? sends : receives;
+  const double exchange_ns = plans_->estimate_ns({.kind = Collective::kAllToAll,
+                                                  .count = larger.bytes / larger.count,
+                                                  .element_bytes = 1,
+                                                  .root = 0,
+                                                  .scaled = false});
+  return std::max(side_by_side, exchange_ns * static_cast<double>(larger.count) / nranks_);
 }
 
 // None once failed: what is still queued then ends when its turn comes, perhaps after the others

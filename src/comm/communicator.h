@@ -127,6 +127,7 @@ class Communicator final : public RunOwner {
   bool wait_for_settled(std::uint32_t step, const Wait& wait);
   void drain();
   void leave() noexcept;
+  double estimate_messages_ns(std::span<const MessageRequest> messages);
   [[noreturn]] void throw_failure();
   std::unique_ptr<GroupRun> make_run(const Requests& requests);
   void end_in_flight() noexcept;
@@ -141,12 +142,20 @@ class Communicator final : public RunOwner {
   void add_messages(std::span<const MessageRequest> messages, GroupRun& run);
   bool are_like_last(std::span<const MessageRequest> messages);
   void write_messages(std::span<const MessageRequest> messages, GroupRun& run);
-  void add_send(const MessageRequest& message, GroupRun::MadeOf made_of, bool with_receives,
+  // What is said of a message depends on those beside it.
+  struct GroupTraits {
+    bool receives = false;     // from others
+    bool past_caches = false;  // more bytes than caches hold
+  };
+  GroupTraits traits_of(std::span<const MessageRequest> messages) const;
+  void add_send(const MessageRequest& message, GroupRun::MadeOf made_of, const GroupTraits& group,
                 GroupRun& run);
-  void add_receive(const MessageRequest& message, GroupRun::MadeOf made_of, GroupRun& run);
+  void add_receive(const MessageRequest& message, GroupRun::MadeOf made_of,
+                   const GroupTraits& group, GroupRun& run);
   void add_own_message(const MessageRequest& send, const MessageRequest& receive,
-                       GroupRun::MadeOf made_of, GroupRun& run);
-  void write(MessageSpec& spec, const Turn& turn, const MessageRequest& message);
+                       GroupRun::MadeOf made_of, const GroupTraits& group, GroupRun& run);
+  void write(MessageSpec& spec, const Turn& turn, const MessageRequest& message,
+             const GroupTraits& group);
   void enqueue_on_all(const Requests& requests, std::unique_ptr<GroupRun> run);
   void enqueue_aside(const Requests& requests, std::unique_ptr<GroupRun> run, Event& after);
   void put(Stream& stream, std::unique_ptr<GroupRun> run);

@@ -77,9 +77,10 @@ Crowd crowd_of_this_machine(Membership& membership, const LinkTable& table, cons
   return crowd_of(sharing, on_kernel);
 }
 
-// The ranks that share memory with this one, as proved by attaching; or as the user says.
+// The ranks that share memory with this one, as proved by attaching; or as the user says, where
+// that can be.
 LocalRun local_run(const LinkTable& links, int rank, int nranks, const Config& config) {
-  if (config.box > 0) {
+  if (config.box > 0 && nranks % config.box == 0) {
     const int box = static_cast<int>(config.box);
     return {rank / box * box, box};
   }

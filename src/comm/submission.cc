@@ -157,8 +157,7 @@ void Communicator::set_sharing(Recipe& recipe, RunSpec& spec, const OperationReq
     spec.copied_input = input_bytes(request, nranks_);
   }
   // Of what is written in place by the peer who read it the owner takes no line back.
-  const bool takes_back =
-      spec.in_place && overwrites_input(request.kind) && !takes_nothing_back;
+  const bool takes_back = spec.in_place && overwrites_input(request.kind) && !takes_nothing_back;
   const bool holds_up = has_root(request.kind) && device_.executor().crowded();
   const std::size_t least = takes_back ? least_in_place_
                             : holds_up ? std::min(least_in_place_, kLeastRootedLoan)
@@ -258,61 +257,73 @@ bool Communicator::are_like_last(std::span<const MessageRequest> messages) {
 void Communicator::write_messages(std::span<const MessageRequest> messages, GroupRun& run) {
   own_sends_.clear();
   const auto size = static_cast<std::uint32_t>(messages.size());
-  const bool with_receives = std::ranges::any_of(messages, [this](const MessageRequest& message) {
-    return !message.sends && message.peer != rank_;
-  });
+  const GroupTraits group = traits_of(messages);
   for (std::uint32_t i = 0; i < size; ++i) {
     if (!messages[i].sends) continue;
     if (messages[i].peer == rank_) {
       own_sends_.push_back(i);
     } else {
-      add_send(messages[i], {.send = i}, with_receives, run);
+      add_send(messages[i], {.send = i}, group, run);
     }
   }
   std::size_t own_receives = 0;
   for (std::uint32_t i = 0; i < size; ++i) {
     if (messages[i].sends || messages[i].peer != rank_) continue;
     const std::uint32_t send = own_sends_[own_receives++];
-    add_own_message(messages[send], messages[i], {.send = send, .receive = i}, run);
+    add_own_message(messages[send], messages[i], {.send = send, .receive = i}, group, run);
   }
   for (std::uint32_t i = 0; i < size; ++i) {
     if (messages[i].sends || messages[i].peer == rank_) continue;
-    add_receive(messages[i], {.receive = i}, run);
+    add_receive(messages[i], {.receive = i}, group, run);
   }
+}
+
+// What moves at a time is what the caches have to hold, as in a collective that moves as much.
+Communicator::GroupTraits Communicator::traits_of(std::span<const MessageRequest> messages) const {
+  GroupTraits group;
+  std::size_t sent = 0;
+  std::size_t received = 0;
+  for (const MessageRequest& message : messages) {
+    (message.sends ? sent : received) += message.count * element_bytes(message.type);
+    group.receives = group.receives || (!message.sends && message.peer != rank_);
+  }
+  group.past_caches = std::max(sent, received) >= least_past_caches_;
+  return group;
 }
 
 // Where a group only sends, a send is over once its link holds all of it, received or not: programs
 // count on that, which send to each other before any of them receives. Where it receives as well,
 // its peers may have to wait for that.
 void Communicator::add_send(const MessageRequest& message, GroupRun::MadeOf made_of,
-                            bool with_receives, GroupRun& run) {
+                            const GroupTraits& group, GroupRun& run) {
   SendEnd& end = send_ends_[static_cast<std::size_t>(message.peer)];
   if (end.link == nullptr) end.link = &links_->send_link(message.peer, Channel::kPointToPoint);
   if (message.count * element_bytes(message.type) <= kOneLineDataBytes) end.link->prepare();
   MessageSpec& spec = run.add_message(end.turn, made_of);
-  write(spec, end.turn, message);
+  write(spec, end.turn, message, group);
   spec.send = end.link;
   spec.input = bytes_of(message);
   const std::size_t held = spec.slice_bytes * static_cast<std::size_t>(config_.slots);
-  spec.may_be_fetched = (with_receives || spec.bytes > held) && !spec.past_caches;
+  spec.may_be_fetched = (group.receives || spec.bytes > held) && !spec.past_caches;
 }
 
 void Communicator::add_receive(const MessageRequest& message, GroupRun::MadeOf made_of,
-                               GroupRun& run) {
+                               const GroupTraits& group, GroupRun& run) {
   RecvEnd& end = recv_ends_[static_cast<std::size_t>(message.peer)];
   if (end.link == nullptr) end.link = &links_->recv_link(message.peer, Channel::kPointToPoint);
   MessageSpec& spec = run.add_message(end.turn, made_of);
-  write(spec, end.turn, message);
+  write(spec, end.turn, message, group);
   spec.recv = end.link;
   spec.output = bytes_of(message);
 }
 
 // check() has made sure that each has its other half in the same group: together they are a copy.
 void Communicator::add_own_message(const MessageRequest& send, const MessageRequest& receive,
-                                   GroupRun::MadeOf made_of, GroupRun& run) {
+                                   GroupRun::MadeOf made_of, const GroupTraits& group,
+                                   GroupRun& run) {
   Turn& turn = recv_ends_[static_cast<std::size_t>(rank_)].turn;
   MessageSpec& spec = run.add_message(turn, made_of);
-  write(spec, turn, receive);
+  write(spec, turn, receive, group);
   spec.input = bytes_of(send);
   spec.output = bytes_of(receive);
   if (send.type == receive.type && send.count == receive.count) return;
@@ -326,8 +337,8 @@ void Communicator::add_own_message(const MessageRequest& send, const MessageRequ
 }
 
 // All but where it goes. `turn` was taken for it.
-inline void Communicator::write(MessageSpec& spec, const Turn& turn,
-                                const MessageRequest& message) {
+inline void Communicator::write(MessageSpec& spec, const Turn& turn, const MessageRequest& message,
+                                const GroupTraits& group) {
   const std::size_t bytes = message.count * element_bytes(message.type);
   spec.send = nullptr;
   spec.recv = nullptr;
@@ -343,7 +354,7 @@ inline void Communicator::write(MessageSpec& spec, const Turn& turn,
                      .count = message.count};
   spec.rank = rank_;
   spec.peer = message.peer;
-  spec.past_caches = bytes >= least_past_caches_;
+  spec.past_caches = group.past_caches;
 }
 
 }  // namespace catenary

@@ -38,15 +38,22 @@ int repeated_units(const std::vector<std::string>& units, int at, int period) {
   return length;
 }
 
-// What may be left out if the first time begins at `at`: the most, for any period.
-Stretch repetitions(const std::vector<std::string>& units, int at) {
+// Of what repeats the first time begins at `at`: what may be left out behind that, and how long the
+// last time is, which follows.
+struct Repetitions {
+  Stretch left_out;
+  int period = 0;
+};
+// Those of the period of which the most may be left out.
+Repetitions repetitions(const std::vector<std::string>& units, int at) {
   constexpr int kLongestPeriod = 64;
-  constexpr int kFewest = 3;  // units, for which a break is worth it
-  Stretch most{at, at};
+  constexpr int kFewest = 8;  // units, for which a break is worth it
+  Repetitions most{.left_out = {at, at}};
   for (int period = 1; period <= kLongestPeriod; ++period) {
     const int times = repeated_units(units, at, period) / period + 1;  // whole ones
     const Stretch middle{at + period, at + (times - 1) * period};
-    if (middle.length() >= kFewest && middle.length() > most.length()) most = middle;
+    if (middle.length() < kFewest || middle.length() <= most.left_out.length()) continue;
+    most = {middle, period};
   }
   return most;
 }
@@ -76,12 +83,12 @@ Excerpt legible_excerpt(const Timeline& timeline) {
   const std::vector<std::string> units = doings(timeline);
   std::vector<Stretch> left_out;
   for (int at = 0; at < timeline.units; ++at) {
-    const Stretch stretch = repetitions(units, at);
-    if (stretch.length() == 0) continue;
-    left_out.push_back(stretch);
-    at = stretch.to;
+    const Repetitions found = repetitions(units, at);
+    if (found.period == 0) continue;
+    left_out.push_back(found.left_out);
+    at = found.left_out.to + found.period - 1;  // the last time is shown whole
   }
-  return Excerpt(timeline.units, std::move(left_out), "the same again with other parts");
+  return Excerpt(timeline.units, std::move(left_out), "the same steps again with other parts");
 }
 
 Excerpt excerpt_of(const Timeline& timeline, const Stretch& shown) {

@@ -101,9 +101,11 @@ Box Layout::card(const Action& action) const {
 }
 
 Box Layout::break_at(int lane, const Stretch& left_out) const {
-  const double left = column(left_out.from) - Excerpt::kBreak / 2 * pitch_ - gap() / 2;
+  const double middle = column(left_out.from) - gap() / 2;
+  const double left = std::max(middle - break_width() / 2, column(0));
+  const double right = std::min(middle + break_width() / 2, column(units_) - gap());
   const double top = panel_top(lane) - 6;
-  return {left, top, Excerpt::kBreak * pitch_, panel_bottom(lane) + 6 - top};
+  return {left, top, right - left, panel_bottom(lane) + 6 - top};
 }
 
 Box Layout::tiles_before(int lane, int rank) const {

@@ -39,6 +39,9 @@ class Layout {
   double card_height() const { return card_height_; }
   double gap() const { return pitch_ - card_width_; }
   double row_pitch() const { return row_pitch_; }
+  double break_width() const { return Excerpt::kBreak * pitch_; }
+  // From where its cards would begin to the right.
+  double to_break_edge() const { return (break_width() - gap()) / 2; }
 
   static constexpr double kMargin = 24;
   static constexpr double kHeader = 74;

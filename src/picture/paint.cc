@@ -115,23 +115,27 @@ void Paint::run_card(Svg& svg, const Box& box, int lane, const std::vector<Conte
   svg.rect(top, fill(kGround));
   const double width = box.width / static_cast<double>(run.size());
   for (std::size_t i = 0; i < run.size(); ++i) {
-    svg.rect({box.x + static_cast<double>(i) * width, box.y + top.height, width, kStrip},
-             fill(colour(lane, run[i])));
+    const double x = box.x + static_cast<double>(i) * width;
+    tile(svg, {x, box.y + top.height, width, kStrip}, lane, run[i]);
   }
   frame(svg, box, kSeveral, is_kept);
   words(svg, top, kGround, format("×%zu", run.size()));
 }
 
+// Pale, and in full colour as far up as contributions are in.
+void Paint::tile(Svg& svg, const Box& box, int lane, const Content& content) const {
+  const double share = static_cast<double>(content.from.size()) / (combines_ ? ranks_ : 1);
+  if (share == 0) return;
+  if (share < 1) svg.rect(box, fill(tint(colour(lane, content), 0.72)));
+  const double height = box.height * share;
+  svg.rect({box.x, box.y + box.height - height, box.width, height}, fill(colour(lane, content)));
+}
+
 void Paint::tiles(Svg& svg, const Box& box, int lane, const std::vector<Content>& contents) const {
   const double width = box.width / static_cast<double>(contents.size());
   for (std::size_t i = 0; i < contents.size(); ++i) {
-    const Content& content = contents[i];
     const double x = box.x + static_cast<double>(i) * width;
-    const double share = static_cast<double>(content.from.size()) / (combines_ ? ranks_ : 1);
-    if (share == 0) continue;
-    if (share < 1) svg.rect({x, box.y, width, box.height}, fill(tint(colour(lane, content), 0.72)));
-    const double height = box.height * share;
-    svg.rect({x, box.y + box.height - height, width, height}, fill(colour(lane, content)));
+    tile(svg, {x, box.y, width, box.height}, lane, contents[i]);
   }
   svg.rect(box, " class=\"tiles\"");
 }

@@ -40,6 +40,7 @@ class Paint {
   std::string label(int lane, const Content& content) const;
   void words(Svg& svg, const Box& box, Colour ground, const std::string& text) const;
   void frame(Svg& svg, const Box& box, Colour hue, bool is_kept) const;
+  void tile(Svg& svg, const Box& box, int lane, const Content& content) const;
   void strip(Svg& svg, const Box& box, int lane, const Content& content) const;
 
   int ranks_;

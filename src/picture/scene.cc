@@ -73,8 +73,8 @@ std::vector<std::vector<Schedule>> schedules_of(const Scene& scene) {
                 scene.ranks);
   }
   if (!scene.algorithm->runs_on({.ranks = scene.ranks, .root = scene.root, .box = scene.box})) {
-    throw_error(ErrorCode::kInvalidArgument, "%s does not run on %d ranks in boxes of %d%s",
-                name_of(scene).c_str(), scene.ranks, scene.box,
+    throw_error(ErrorCode::kInvalidArgument, "%s does not run on %d rank%s in boxes of %d%s",
+                name_of(scene).c_str(), scene.ranks, scene.ranks == 1 ? "" : "s", scene.box,
                 scene.algorithm->inside.empty()
                     ? ""
                     : ": it runs on several boxes of several ranks each (--box)");

@@ -70,19 +70,19 @@ class SpaceTime {
   }
 
  private:
-  // One that is sent or taken in a break goes to the middle of it.
+  // One that is taken in a break ends at its edge, and one that is sent there begins at the other.
   bool shows(const Message& message) const {
-    const int sent = timeline_.actions[message.sender].start;
-    const int taken = timeline_.actions[message.receiver].start;
-    if (excerpt_.shows(sent) || excerpt_.shows(taken)) return true;
-    return excerpt_.column(sent) < excerpt_.column(taken);
+    return excerpt_.shows(timeline_.actions[message.sender].start) ||
+           excerpt_.shows(timeline_.actions[message.receiver].start);
   }
 
-  // Short schedules of long names are narrower than their titles.
+  // Short schedules are narrower than what is said of them.
   double width() const {
     constexpr double kLetter = 11.6;  // of a title, on average
-    return std::max(layout_.width(),
-                    2 * Layout::kMargin + kLetter * static_cast<double>(title().size()));
+    constexpr double kSmallLetter = 6.7;
+    const double words = std::max(kLetter * static_cast<double>(title().size()),
+                                  kSmallLetter * static_cast<double>(facts().size()));
+    return std::max(layout_.width(), 2 * Layout::kMargin + words);
   }
 
   std::string title() const {
@@ -188,13 +188,16 @@ class SpaceTime {
   Point leaves(const Message& message) const {
     const Action& sender = timeline_.actions[message.sender];
     const Box card = layout_.card(sender);
-    const double right = excerpt_.shows(sender.start) ? card.x + card.width : card.x;
+    const double right =
+        excerpt_.shows(sender.start) ? card.x + card.width : card.x + layout_.to_break_edge();
     return {right, card.y + card.height / 2};
   }
   Point arrives(const Message& message) const {
     const Action& receiver = timeline_.actions[message.receiver];
     const Box card = layout_.card(receiver);
-    if (!excerpt_.shows(receiver.start)) return {card.x, card.y + card.height / 2};
+    if (!excerpt_.shows(receiver.start)) {
+      return {card.x - layout_.gap() - layout_.to_break_edge(), card.y + card.height / 2};
+    }
     std::size_t above = 0;
     for (const std::size_t arrival : receiver.arrivals) {
       if (timeline_.messages[arrival].from < message.from) ++above;
@@ -340,27 +343,23 @@ double SpaceTime::legend() {
   }
   show(some, true);
   say("kept as a result");
-  if (is_condensed()) {
-    constexpr double kRoom = 400;  // for what follows
-    if (x + kRoom > layout_.width()) {
+  // On the next line if there is no room for what follows.
+  const auto place_for = [&](double words) {
+    const double height = layout_.card_height();
+    if (x + layout_.card_width() + words > layout_.width()) {
       x = Layout::kMargin;
       y += 34;
     }
-    const double height = layout_.card_height();
     const Box place{x, y - height / 2, layout_.card_width(), height};
-    paint_.run_card(svg_, place, 0, {some, some}, false);
     x += layout_.card_width() + 8;
-    say("so many steps; strip: what each has in hand");
+    return place;
+  };
+  if (is_condensed()) {
+    paint_.run_card(svg_, place_for(600), 0, {some, some}, false);
+    say("so many steps; strip: what each has in hand, full as far up as contributions are in");
   }
   if (!excerpt_.left_out().empty()) {
-    constexpr double kRoom = 420;
-    if (x + kRoom > layout_.width()) {
-      x = Layout::kMargin;
-      y += 34;
-    }
-    const double height = layout_.card_height();
-    svg_.rect({x, y - height / 2, layout_.card_width(), height}, " class=\"break\"");
-    x += layout_.card_width() + 8;
+    svg_.rect(place_for(480), " class=\"break\"");
     say("left out: " + std::string(excerpt_.what()) + " (--units shows any)");
   }
   x = Layout::kMargin;

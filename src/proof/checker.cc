@@ -48,13 +48,20 @@ bool Checker::begin(const ProofCase& which, const StepSource& source) {
     verdict_.fault = format("rank %d cuts %d chunks, rank 0 %d", rank, chunks, chunk_count_);
     return false;
   }
+  most_scratch_ = std::max(source.scratch(place_of(which, 0)), 0);
+  for (int rank = 0; rank < which.ranks; ++rank) {
+    const int scratch = std::max(source.scratch(place_of(which, rank)), 0);
+    if (scratch == most_scratch_) continue;
+    verdict_.fault =
+        format("rank %d declares %d chunks of scratch, rank 0 %d", rank, scratch, most_scratch_);
+    return false;
+  }
   if (per_rank_ && chunk_count_ != which.ranks) {
     verdict_.fault = format("%d chunks where each of %d ranks has one", chunk_count_, which.ranks);
     return false;
   }
   most_steps_ = most_steps(which, chunk_count_);
   cut_parts();
-  most_scratch_ = std::max(source.scratch(place_of(which, 0)), 0);
   shape_.begin(which, chunk_count_, most_scratch_);
   links_.reset(which.ranks);
   const auto ranks = static_cast<std::size_t>(which.ranks);
@@ -225,7 +232,7 @@ void Checker::size_task(const State& state, Task& task, const Chunk& extent, int
   task.is_empty = part.count == 0;
   task.frame = frame_of(label, state.pass, task.is_empty ? kNoSlice : 0);
   task.slices = static_cast<std::uint32_t>(part.count);
-  if ((kPlain || !task.is_empty)) return;
+  if (!task.is_empty) return;
   if (!opens_in) task.in = nullptr;
   if (!opens_out) task.out = nullptr;
   task.slices = opens_in || opens_out ? 1 : 0;
@@ -248,7 +255,7 @@ bool Checker::do_slice(int rank, const State& state, Task& task) {
   }
   if (!has_room(task)) return false;
   Fingerprint value = kUndefined;
-  const bool reads = step.src && (kPlain || !task.is_empty);
+  const bool reads = step.src && moves_data<kPlain>(task);
   if (reads && !read<kPlain>(rank, state, task, step.src, value)) return false;
   const bool was_reduced = reads && task.in != nullptr;
   if (task.in != nullptr) {
@@ -258,8 +265,7 @@ bool Checker::do_slice(int rank, const State& state, Task& task) {
             : step.received_first ? reduced(received, value)
                                   : reduced(value, received);
   }
-  if (step.dst && (kPlain || !task.is_empty) &&
-      !keep<kPlain>(rank, state, task, was_reduced, value))
+  if (step.dst && moves_data<kPlain>(task) && !keep<kPlain>(rank, state, task, was_reduced, value))
     return false;
   if (task.out != nullptr) send(task, value);
   end_slice(task);
@@ -278,7 +284,7 @@ bool Checker::do_fold_slice(int rank, State& state, Task& task) {
   if (!has_room(task)) return false;
   Fingerprint value = kEmptyFold;
   Fingerprint operand;
-  if (state.fold_begin && (kPlain || !task.is_empty)) {
+  if (state.fold_begin && moves_data<kPlain>(task)) {
     if (!read<kPlain>(rank, state, task, state.fold_begin, operand)) return false;
     value = folded(value, operand);
   }
@@ -286,12 +292,12 @@ bool Checker::do_fold_slice(int rank, State& state, Task& task) {
     if (!receive(task, from, links_.at(from, rank), operand)) return false;
     value = folded(value, operand);
     // The engine may read it in place only now.
-    if (from == rank && state.own_message && (kPlain || !task.is_empty) &&
+    if (from == rank && state.own_message && moves_data<kPlain>(task) &&
         !read<kPlain>(rank, state, task, state.own_message, operand)) {
       return false;
     }
   }
-  if (task.step->dst && (kPlain || !task.is_empty) && !keep<kPlain>(rank, state, task, true, value))
+  if (task.step->dst && moves_data<kPlain>(task) && !keep<kPlain>(rank, state, task, true, value))
     return false;
   if (task.out != nullptr) send(task, value);
   verdict_.moves += state.fold.size();

@@ -34,7 +34,7 @@ inline constexpr std::size_t kMostPasses = UINT16_MAX;
 
 struct Verdict {
   std::string fault;        // the first thing found wrong, or nothing
-  int scratch_chunks = 0;   // that the rank with the most has
+  int scratch_chunks = 0;   // that held data, of the rank with the most
   std::uint64_t moves = 0;  // slices of steps
 };
 
@@ -115,6 +115,10 @@ class Checker {
 
   void cut_parts();
   void begin_pass(int rank, State& state);
+  template <bool kPlain>
+  static bool moves_data(const Task& task) {
+    return kPlain || !task.is_empty;
+  }
   template <bool kPlain>
   void size_task(const State& state, Task& task, const Chunk& extent, int label, bool opens_in,
                  bool opens_out);

@@ -25,10 +25,10 @@ void Memory::begin(const ProofCase& which, Orders& orders, std::size_t scratch_e
   reserve_scratch(scratch_elements);
 }
 
-// A rank's begins in another set of cache lines than its neighbour's.
+// A rank's is an odd number of cache lines, so that neighbours' begin in different sets of them.
 void Memory::reserve_scratch(std::size_t elements) {
   constexpr std::size_t kLine = 64 / sizeof(Fingerprint);
-  scratch_stride_ = (elements + kLine - 1) / kLine * kLine + (elements > kLine ? kLine : 0);
+  scratch_stride_ = ((elements + kLine - 1) / kLine | 1) * kLine;
   const std::size_t bytes = scratch_ends_.size() * scratch_stride_ * sizeof(Fingerprint);
   if (bytes > scratch_mapping_.bytes()) {
     scratch_mapping_ = {};

@@ -6,7 +6,8 @@
 // working in place, where there is one: input is lost where output was written over it. Whoever
 // keeps to that is right with separate buffers as well.
 //
-// One thread at a time; nothing waits. Faults are told in words, empty if there is none.
+// One thread at a time; nothing waits; begin() throws Error where there is no memory. Faults are
+// told in words, empty if there is none.
 #pragma once
 
 #include <cstddef>

@@ -33,7 +33,8 @@ struct ProofCase {
 // Whether it runs on such ranks.
 bool runs_on(const Algorithm& algorithm, const ProofCase& which);
 
-// Where steps come from: an algorithm, or what a test makes of one. Called again for every pass.
+// Where steps come from: an algorithm, or what a test makes of one. Called again for every pass,
+// for the same steps.
 struct StepSource {
   std::function<Steps(const Place&)> steps;
   std::function<int(const Place&)> chunks;

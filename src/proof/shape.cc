@@ -58,6 +58,8 @@ const char* Shape::wrong_if_not_simple(const Step& step, int rank) {
 
 const char* Shape::wrong_work(const Step& step) const {
   if (!takes_message(step) && !step.src) return "takes nothing";
+  const bool is_odd = (!step.src && step.src.index != 0) || (!step.dst && step.dst.index != 0);
+  if (is_odd) return "names a chunk of no buffer";
   if (!sends_message(step) && !step.dst) return "leads nowhere";
   if (is_beyond_scratch(step.src) || is_beyond_scratch(step.dst)) {
     return "uses more scratch than its algorithm declares";

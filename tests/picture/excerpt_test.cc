@@ -67,8 +67,12 @@ std::map<std::pair<int, int>, std::string> doings_of(const Timeline& timeline, i
 }
 
 TEST(Excerpt, shows_what_is_left_out_once_before_and_once_behind) {
-  for (const std::string name : {"hier_direct_double_tree", "hier_double_tree_ring"}) {
-    const Timeline timeline = legible_timeline(pair_of(name, 16, 4));
+  const std::vector<std::pair<std::string, int>> pairs = {{"hier_direct_double_tree", 4},
+                                                          {"hier_double_tree_ring", 4},
+                                                          {"hier_double_tree_ring", 2},
+                                                          {"hier_ring_double_tree", 8}};
+  for (const auto& [name, box] : pairs) {
+    const Timeline timeline = legible_timeline(pair_of(name, 16, box));
     const Excerpt excerpt = legible_excerpt(timeline);
     ASSERT_FALSE(excerpt.left_out().empty()) << name;
     EXPECT_LT(excerpt.columns(), 0.7 * timeline.units) << name;
@@ -82,7 +86,10 @@ TEST(Excerpt, shows_what_is_left_out_once_before_and_once_behind) {
       };
       while (period < stretch.length() && !repeats()) ++period;
       EXPECT_TRUE(repeats()) << name << ": units " << stretch.from << " to " << stretch.to;
-      for (int ago = 1; ago <= period; ++ago) EXPECT_TRUE(excerpt.shows(stretch.from - ago));
+      for (int unit = 0; unit < period; ++unit) {
+        EXPECT_TRUE(excerpt.shows(stretch.from - 1 - unit)) << name << ", before";
+        EXPECT_TRUE(excerpt.shows(stretch.to + unit)) << name << ", behind";
+      }
       EXPECT_EQ(stretch.length() % period, 0);
     }
   }
@@ -100,8 +107,8 @@ TEST(Excerpt, of_asked_units_has_them_all_and_no_others) {
 TEST(Excerpt, is_said_in_the_picture) {
   const Timeline timeline = legible_timeline(pair_of("hier_double_tree_ring", 16, 4));
   const std::string picture = space_time_svg(timeline, legible_excerpt(timeline));
-  EXPECT_NE(picture.find("units 4 to 31: the same again with other parts"), std::string::npos);
-  EXPECT_NE(picture.find("left out: the same again with other parts"), std::string::npos);
+  EXPECT_NE(picture.find("units 4 to 31: the same steps again"), std::string::npos);
+  EXPECT_NE(picture.find("left out: the same steps again"), std::string::npos);
 }
 
 }  // namespace

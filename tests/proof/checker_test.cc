@@ -285,6 +285,26 @@ TEST(Checker, scratch_that_is_not_declared_is_caught) {
             "rank 0, pass 0, step 0, slice 0: uses more scratch than its algorithm declares");
 }
 
+TEST(Checker, scratch_is_the_same_for_all_ranks) {
+  const ProofCase which{.ranks = 2};
+  StepSource source = source_of(*find_algorithm(Collective::kAllReduce, "direct"), which);
+  source.scratch = [](const Place& at) { return at.rank == 0 ? 8 : 4; };
+  Checker checker;
+  Orders orders;
+  EXPECT_EQ(checker.check(which, source, orders).fault,
+            "rank 1 declares 4 chunks of scratch, rank 0 8");
+}
+
+TEST(Checker, a_chunk_of_no_buffer_has_no_number) {
+  const ProofCase which{.collective = Collective::kBroadcast, .ranks = 1};
+  Schedules schedules(1);
+  schedules[0].steps = {{.src = input(0), .dst = {Buffer::kNone, -1}, .send_to = 0}};
+  Checker checker;
+  Orders orders;
+  EXPECT_EQ(checker.check(which, source_of(schedules), orders).fault,
+            "rank 0, pass 0, step 0, slice 0: names a chunk of no buffer");
+}
+
 TEST(Checker, a_result_that_belongs_elsewhere_is_caught) {
   const ProofCase which{.collective = Collective::kAllGather, .ranks = 2};
   Schedules schedules(2, Schedule{.chunk_count = 2, .steps = {}});

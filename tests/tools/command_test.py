@@ -5,6 +5,7 @@ usage: command_test.py <catenary>
 """
 
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -45,7 +46,8 @@ class UsageTest(unittest.TestCase):
         self.assertEqual(told.count("\n  "), len(verbs))
 
     def test_words_that_nothing_is_done_with_are_named(self):
-        for arguments in [("draw", "AllReduce", "ring"), ("export", "AllReduce", "ring"), ("list",),
+        for arguments in [("draw", "AllReduce", "ring"), ("export", "AllReduce", "ring"),
+                          ("list", "AllReduce"),
                           ("networks",), ("tune",), ("verify", "AllReduce", "ring"),
                           ("estimate", "AllReduce")]:
             self.expect_refused('there is nothing to do with "extra"', *arguments, "extra")
@@ -234,6 +236,44 @@ class DrawTest(unittest.TestCase):
         picture = self.draw("AlltoAll", "bruck", "--ranks", "16")
         self.assertIn("9 units of time, one for a run of steps", picture)
         self.assertIn("12 units of time; ", self.draw("AlltoAll", "bruck", "--ranks", "4"))
+        whole = self.draw("AlltoAll", "bruck", "--ranks", "16", "--whole")
+        self.assertIn("80 units of time; ", whole)
+        self.assertNotIn("class=\"break\"", whole)
+
+    def test_some_units_are_drawn_alone(self):
+        tree = ("AllReduce", "hier_double_tree_ring", "--ranks", "16")
+        some = self.draw(*tree, "--units", "10-12")
+        for drawn in (">10<", ">12<", ">1–9<", ">13–156<", "units 13 to 156: not asked for"):
+            self.assertIn(drawn, some)
+        self.assertEqual(self.draw(*tree, "--units", "156-1000"),
+                         self.draw(*tree, "--units", "156"))
+        for units, words in [("157", "time ends at 156"), ("9-3", "9 to 3 are none"),
+                             ("0-3", "wants a whole number")]:
+            done = run("draw", *tree, "--units", units)
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertIn(words, done.stderr)
+        for option in (("--units", "3"), ("--whole",)):
+            done = run("export", *tree, "--format", "chrome", *option)
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertIn("--units and --whole are for catenary draw", done.stderr)
+
+    def test_breaks_cover_nothing(self):
+        for arguments in (("Broadcast", "chain", "--ranks", "8", "--units", "2-3"),
+                          ("AllReduce", "ring", "--ranks", "32", "--units", "5-5"),
+                          ("AllReduce", "hier_double_tree_ring", "--ranks", "16")):
+            picture = self.draw(*arguments)
+            edges = {name: [(float(x), float(x) + float(width)) for x, width in re.findall(
+                         rf'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)" height="[\d.]+" class="{name}"',
+                         picture)] for name in ("break", "tiles")}
+            self.assertTrue(edges["break"] and edges["tiles"], arguments)
+            # The last is a sample in the legend.
+            for left, right in edges["break"][:-1]:
+                for first, last in edges["tiles"]:
+                    self.assertTrue(right <= first or last <= left, arguments)
+
+    def test_list_names_one_collective(self):
+        self.assertEqual(run("list", "all_gather").stdout.splitlines()[0].split()[0], "AllGather")
+        self.assertNotIn("AllReduce", run("list", "all_gather").stdout)
 
 
 if __name__ == "__main__":
