@@ -78,10 +78,10 @@ void refuse_more(int argc, char** argv, int first) {
   throw_error(ErrorCode::kInvalidUsage, "there is nothing to do with \"%s\"", argv[first]);
 }
 
-bool asks_for_help(int argc, char** argv) {
+bool asks_for_help(int argc, char** argv, int words) {
   constexpr option kHelpOnly[] = {{"help", no_argument, nullptr, 'h'}, {}};
   if (next_option(argc, argv, "h", kHelpOnly) == 'h') return true;
-  refuse_more(argc, argv, ::optind);
+  refuse_more(argc, argv, ::optind + words);
   return false;
 }
 

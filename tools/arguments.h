@@ -20,8 +20,8 @@ std::string plain(std::string_view name);
 Collective collective_of(std::string_view name);
 // The next of the options, as getopt_long finds them, or -1 behind the last one.
 int next_option(int argc, char** argv, const char* letters, const option* known);
-// Of a verb that takes nothing else.
-bool asks_for_help(int argc, char** argv);
+// Of a verb that takes no other option, and so many words at most.
+bool asks_for_help(int argc, char** argv, int words = 0);
 // What nobody asked for, from that word on.
 void refuse_more(int argc, char** argv, int first);
 std::int64_t whole_number_of(const char* option, std::string_view text, std::int64_t least,

@@ -51,13 +51,11 @@ void print_algorithms(Collective collective) {
 }  // namespace
 
 int run_list(int argc, char** argv) {
-  constexpr option kOptions[] = {{"help", no_argument, nullptr, 'h'}, {}};
-  if (next_option(argc, argv, "h", kOptions) == 'h') {
+  if (asks_for_help(argc, argv, 1)) {
     std::fputs(kHelp, stdout);
     return 0;
   }
   if (optind < argc) {
-    refuse_more(argc, argv, optind + 1);
     print_algorithms(collective_of(argv[optind]));
     return 0;
   }

@@ -26,6 +26,11 @@ class Excerpt {
   explicit Excerpt(int units, std::vector<Stretch> left_out = {}, std::string_view what = {});
 
   bool shows(int unit) const;
+  // One end of it, at least.
+  bool shows(const Timeline& timeline, const Message& message) const {
+    return shows(timeline.actions[message.sender].start) ||
+           shows(timeline.actions[message.receiver].start);
+  }
   // Where a unit begins, in units of what is shown; of one that is not, the middle of its break.
   double column(int unit) const;
   double columns() const { return column(units_); }

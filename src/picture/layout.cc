@@ -30,9 +30,9 @@ bool are_few(const Timeline& timeline, const Excerpt& excerpt) {
   int shown = 0;
   double passed = 0;
   for (const Message& message : timeline.messages) {
+    if (!excerpt.shows(timeline, message)) continue;
     const int sent = timeline.actions[message.sender].start;
     const int taken = timeline.actions[message.receiver].start;
-    if (!excerpt.shows(sent) && !excerpt.shows(taken)) continue;
     ++shown;
     const double columns = excerpt.column(taken) - excerpt.column(sent);
     passed += std::max<double>(std::abs(message.to - message.from), columns);

@@ -49,7 +49,7 @@ class SpaceTime {
     for (int lane = 0; lane < scene_.lanes; ++lane) panel(lane);
     svg_.open(layout_.is_sparse() ? " class=\"few\"" : " class=\"many\"");
     for (const Message& message : timeline_.messages) {
-      if (!shows(message)) continue;
+      if (!excerpt_.shows(timeline_, message)) continue;
       svg_.open("", format("from rank %d to rank %d", message.from, message.to));
       arrow(message, Part::kShaft);
       svg_.close();
@@ -70,12 +70,6 @@ class SpaceTime {
   }
 
  private:
-  // One that is taken in a break ends at its edge, and one that is sent there begins at the other.
-  bool shows(const Message& message) const {
-    return excerpt_.shows(timeline_.actions[message.sender].start) ||
-           excerpt_.shows(timeline_.actions[message.receiver].start);
-  }
-
   // Short schedules are narrower than what is said of them.
   double width() const {
     constexpr double kLetter = 11.6;  // of a title, on average
@@ -184,7 +178,8 @@ class SpaceTime {
   }
 
   // Where a message leaves: the right edge of its card; where it arrives: the left edge of its
-  // card, below or above others that arrive there.
+  // card, below or above others that arrive there. What is taken in a break ends at its edge, and
+  // what is sent there begins at the other.
   Point leaves(const Message& message) const {
     const Action& sender = timeline_.actions[message.sender];
     const Box card = layout_.card(sender);

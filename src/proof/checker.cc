@@ -8,8 +8,7 @@ namespace catenary::proof {
 
 Verdict Checker::check(const ProofCase& which, const StepSource& source, Orders& orders) {
   verdict_ = {};
-  if (!begin(which, source)) return verdict_;
-  memory_.begin(which, orders, static_cast<std::size_t>(most_scratch_) * slices_a_pass_);
+  if (!begin(which, source, orders)) return verdict_;
   for (int rank = which.ranks - 1; rank >= 0; --rank) ready_.push_back(rank);
   is_plain_ ? go<true>() : go<false>();
   if (verdict_.fault.empty()) check_end();
@@ -35,7 +34,7 @@ void Checker::go() {
 
 // ---- Setting up
 
-bool Checker::begin(const ProofCase& which, const StepSource& source) {
+bool Checker::begin(const ProofCase& which, const StepSource& source, Orders& orders) {
   which_ = which;
   source_ = &source;
   per_rank_ = holds_part_per_rank(which.collective);
@@ -48,12 +47,12 @@ bool Checker::begin(const ProofCase& which, const StepSource& source) {
     verdict_.fault = format("rank %d cuts %d chunks, rank 0 %d", rank, chunks, chunk_count_);
     return false;
   }
-  most_scratch_ = std::max(source.scratch(place_of(which, 0)), 0);
+  const int most_scratch = std::max(source.scratch(place_of(which, 0)), 0);
   for (int rank = 0; rank < which.ranks; ++rank) {
     const int scratch = std::max(source.scratch(place_of(which, rank)), 0);
-    if (scratch == most_scratch_) continue;
+    if (scratch == most_scratch) continue;
     verdict_.fault =
-        format("rank %d declares %d chunks of scratch, rank 0 %d", rank, scratch, most_scratch_);
+        format("rank %d declares %d chunks of scratch, rank 0 %d", rank, scratch, most_scratch);
     return false;
   }
   if (per_rank_ && chunk_count_ != which.ranks) {
@@ -62,7 +61,8 @@ bool Checker::begin(const ProofCase& which, const StepSource& source) {
   }
   most_steps_ = most_steps(which, chunk_count_);
   cut_parts();
-  shape_.begin(which, chunk_count_, most_scratch_);
+  shape_.begin(which, chunk_count_, most_scratch);
+  memory_.begin(which, orders, static_cast<std::size_t>(most_scratch) * slices_a_pass_);
   links_.reset(which.ranks);
   const auto ranks = static_cast<std::size_t>(which.ranks);
   ready_.clear();

@@ -93,7 +93,7 @@ class Checker {
   bool do_fold_slice(int rank, State& state, Task& task);
 
   // Each false if something is wrong, which is in the verdict then.
-  bool begin(const ProofCase& which, const StepSource& source);
+  bool begin(const ProofCase& which, const StepSource& source, Orders& orders);
   template <bool kPlain>
   bool take_step(int rank, State& state, Task& task);
   template <bool kPlain>
@@ -145,7 +145,6 @@ class Checker {
   std::vector<State> states_;
   std::vector<Range> parts_;  // pass * chunk_count_ + chunk
   int chunk_count_ = 1;
-  int most_scratch_ = 0;  // chunks
   bool per_rank_ = false;
   bool notes_openings_ = false;  // for what is sent without data, or to open links only
   bool is_plain_ = false;

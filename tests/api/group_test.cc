@@ -406,6 +406,27 @@ TEST(PointToPoint, collectives_and_messages_share_a_group) {
   });
 }
 
+TEST(PointToPoint, an_exchange_is_priced_no_lower_than_the_native_call) {
+  run_crew(2, [](Seat& seat) {
+    for (const std::size_t part : {8, 64 << 10, 8 << 20}) {
+      std::vector<char> data(2 * part);
+      const auto priced = [&](bool natively) {
+        ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+        char* const at = data.data();
+        ncclGroupStart();
+        if (natively) ncclAlltoAll(at, at, part, ncclInt8, seat.comm, seat.stream);
+        for (int peer = 0; !natively && peer < 2; ++peer) {
+          ncclSend(at, part, ncclInt8, peer, seat.comm, seat.stream);
+          ncclRecv(at, part, ncclInt8, peer, seat.comm, seat.stream);
+        }
+        require_success(ncclGroupSimulateEnd(&info), "simulate");
+        return info.estimatedTime;
+      };
+      require(priced(false) > 0.999f * priced(true), "messages are cheaper");
+    }
+  });
+}
+
 TEST_F(Alone, a_message_to_oneself_arrives_when_matched_in_its_group) {
   std::vector<float> out(200000, 5);
   std::vector<float> in(200000, 0);
