@@ -90,13 +90,13 @@ Device::Device(int ordinal)
       compute_lane_(format("catenary-cmp%d", ordinal % 1000), executor_),
       copy_lane_(format("catenary-cpy%d", ordinal % 1000), executor_) {}
 
-Stream& Device::create_stream(bool non_blocking) {
+std::shared_ptr<Stream> Device::make_stream(bool non_blocking) {
   auto stream = std::make_shared<Stream>(
       *this, non_blocking ? Stream::Kind::kNonBlocking : Stream::Kind::kBlocking);
   stream->handle_ = stream_handles().insert(*stream);
   const std::lock_guard lock(streams_mutex_);
   streams_.push_back(stream);
-  return *stream;
+  return stream;
 }
 
 void Device::destroy_stream(Stream& stream) {
@@ -187,27 +187,30 @@ class ThreadStreams {
   ~ThreadStreams() {
     are_over = true;
     if (is_forked() || process_exiting()) return;
-    for (CUstream_st* handle : handles_) Device::destroy_if_there(handle);
+    for (const Own& own : streams_) Device::destroy_if_there(own.handle);
   }
 
-  // By handle, since a reset of the device ends its streams.
-  Stream& of(Device& device) {
-    std::erase_if(handles_,
-                  [](CUstream_st* handle) { return stream_handles().find(handle) == nullptr; });
-    for (CUstream_st* handle : handles_) {
-      Stream* stream = stream_handles().find(handle);
-      if (stream != nullptr && &stream->device() == &device) return *stream;
+  // By handle, since a reset of the device ends its streams, also while we look.
+  Stream* of(Device& device) {
+    std::erase_if(streams_, [](const Own& own) { return !stream_handles().find(own.handle); });
+    for (const Own& own : streams_) {
+      if (own.device != &device) continue;
+      if (Stream* const stream = stream_handles().find(own.handle)) return stream;
     }
-    Stream& made = device.create_stream(false);
-    handles_.push_back(Device::handle_of(made));
-    return made;
+    const std::shared_ptr<Stream> made = device.make_stream(false);
+    streams_.push_back({&device, Device::handle_of(*made)});
+    return made.get();
   }
 
   // What still runs in a thread after its streams ended has the default stream.
   static thread_local constinit bool are_over;
 
  private:
-  std::vector<CUstream_st*> handles_;
+  struct Own {
+    Device* device;
+    CUstream_st* handle;
+  };
+  std::vector<Own> streams_;
 };
 thread_local constinit bool ThreadStreams::are_over = false;
 thread_local ThreadStreams own_streams;
@@ -228,7 +231,7 @@ Stream* stream_from_handle(CUstream_st* handle, Device& device_for_null) {
   const bool is_own = reinterpret_cast<std::uintptr_t>(handle) == kPerThread;
   if (is_default_stream(handle) || (is_own && ThreadStreams::are_over))
     return &device_for_null.default_stream();
-  return is_own ? &own_streams.of(device_for_null) : stream_handles().find(handle);
+  return is_own ? own_streams.of(device_for_null) : stream_handles().find(handle);
 }
 
 }  // namespace catenary

@@ -41,7 +41,9 @@ class Device {
 
   int ordinal() const noexcept { return executor_.ordinal(); }
   Stream& default_stream() noexcept { return default_stream_; }
-  Stream& create_stream(bool non_blocking);
+  Stream& create_stream(bool non_blocking) { return *make_stream(non_blocking); }
+  // The same, kept for who still looks at it: a reset by another thread may end it at once.
+  std::shared_ptr<Stream> make_stream(bool non_blocking);
   // Returns at once; what is enqueued is still done.
   void destroy_stream(Stream& stream);
   // The same by a handle whose stream may be gone, which it then says.
