@@ -43,7 +43,8 @@ class RunPool {
   void give_back(std::unique_ptr<GroupRun> run) noexcept {
     const std::uint64_t given = given_.load(std::memory_order_relaxed);
     // Acquire: the place that we are about to fill has been read.
-    if (given - fetched_.load(std::memory_order_acquire) == kRoom) return;  // enough are kept
+    const std::uint64_t waiting = given - fetched_.load(std::memory_order_acquire);
+    if (waiting >= (run->held_bytes() <= kLarge ? kRoom : kRoomForLarge)) return;
     way_back_[given % kRoom] = run.release();
     count_up(given_);
   }
@@ -57,7 +58,11 @@ class RunPool {
     }
   }
 
-  static constexpr std::size_t kRoom = 64;
+  // As many as programs enqueue ahead that enqueue far ahead: a new one costs page faults. Groups
+  // of many messages are large, and fewer of them are kept.
+  static constexpr std::size_t kRoom = 1024;
+  static constexpr std::size_t kRoomForLarge = 64;
+  static constexpr std::size_t kLarge = 8192;  // bytes
   std::array<GroupRun*, kRoom> way_back_{};
   Counter given_{0};    // by who drives
   Counter fetched_{0};  // by who issues

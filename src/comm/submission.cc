@@ -255,6 +255,7 @@ bool Communicator::are_like_last(std::span<const MessageRequest> messages) {
 // First what others wait for; then one's own copies, which need nobody; last what comes from
 // others.
 void Communicator::write_messages(std::span<const MessageRequest> messages, GroupRun& run) {
+  run.expect_messages(messages.size());
   own_sends_.clear();
   const auto size = static_cast<std::uint32_t>(messages.size());
   const GroupTraits group = traits_of(messages);

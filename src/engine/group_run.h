@@ -110,6 +110,11 @@ class GroupRun final : public Task {
     added.over = false;
     return added.run.begin();
   }
+  // So many are about to be added.
+  void expect_messages(std::size_t count) {
+    messages_.reserve(count);
+    open_messages_.reserve(count);
+  }
   // The messages of this life and of any other with that stamp, which is not 0, differ in buffers
   // and turns only.
   void stamp_messages(std::uint64_t stamp) {
@@ -131,6 +136,11 @@ class GroupRun final : public Task {
       renew(spec, message.made_of);
     }
     return true;
+  }
+
+  // Memory that it keeps for its next life.
+  std::size_t held_bytes() const {
+    return members_.capacity() * sizeof(Member) + messages_.capacity() * sizeof(Message);
   }
 
   Progress poll() override;

@@ -25,11 +25,11 @@ struct MessageSpec {
   std::size_t bytes = 0;
   std::size_t slice_bytes = 0;  // the most that one message of a link carries
   std::size_t least_loan = SIZE_MAX;
-  bool may_be_fetched = false;  // it may be lent also to who has to have the kernel copy it
   Descriptor descriptor;  // as its opening has it: both ends call it a send
   int rank = 0;
   int peer = 0;
-  bool past_caches = false;  // the bytes are more than caches hold: output is written past them
+  bool may_be_fetched = false;  // it may be lent also to who has to have the kernel copy it
+  bool past_caches = false;     // the bytes are more than caches hold: output is written past them
 };
 
 class MessageRun {
