@@ -38,7 +38,7 @@ namespace catenary::proof {
 
 inline constexpr int kEveryRanks = 64;
 inline constexpr int kMostRanks = 4096;
-inline constexpr std::uint64_t kMostMoves = 100'000'000;
+inline constexpr std::uint64_t kMostMoves = 185'000'000;
 inline constexpr std::uint64_t kMostMovesIfNamed = 12'000'000;
 
 // What to prove; all of it where nothing is said.
