@@ -1,6 +1,7 @@
 // catenary draw: a space-time picture of a schedule.
 #include <algorithm>
 #include <cstdio>
+#include <string>
 
 #include "src/base/error.h"
 #include "src/picture/condense.h"
@@ -33,6 +34,9 @@ constexpr char kUsage[] =
     "  --out FILE   instead of standard output\n"
     "  --help       this text\n";
 
+// Beyond that, viewers take seconds.
+constexpr std::size_t kLargePicture = 10'000'000;
+
 picture::Excerpt excerpt_for(const SceneOptions& options, const picture::Timeline& timeline) {
   if (!options.units) {
     return options.whole ? picture::Excerpt(timeline.units) : picture::legible_excerpt(timeline);
@@ -57,7 +61,15 @@ int run_draw(int argc, char** argv) {
   }
   const picture::Timeline timeline = options.whole ? picture::timeline_of(options.scene)
                                                    : picture::legible_timeline(options.scene);
-  write_out(options.out, picture::space_time_svg(timeline, excerpt_for(options, timeline)));
+  const std::string svg = picture::space_time_svg(timeline, excerpt_for(options, timeline));
+  write_out(options.out, svg);
+  if (svg.size() > kLargePicture) {
+    std::fprintf(
+        stderr,
+        "catenary: a picture of %zu MB, which takes viewers long to show; --units A-B draws "
+        "less of it\n",
+        svg.size() / 1'000'000);
+  }
   return 0;
 }
 

@@ -19,8 +19,8 @@ static_assert(kMostRanksInPlace <= kEveryRanks, "what is lent in place is proved
 constexpr int kSampledRanks[] = {65, 96, 100, 127, 128, 257, 512, 1000, 4096};
 // From here on one root, box and cut more would cost seconds.
 constexpr int kManyRanks = 512;
-// And links that hold many messages some seconds more, of 4,096 ranks a quarter of a minute.
-constexpr int kTooManyRanks = 1000;
+// And links that hold many messages a quarter of a minute for each algorithm.
+constexpr int kTooManyRanks = 2048;
 constexpr std::uint32_t kFewestSlots = 2;
 constexpr std::uint32_t kUsualSlots = 16;  // CATENARY_SLOTS
 

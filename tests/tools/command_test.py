@@ -240,6 +240,12 @@ class DrawTest(unittest.TestCase):
         self.assertIn("80 units of time; ", whole)
         self.assertNotIn("class=\"break\"", whole)
 
+    def test_who_draws_a_large_picture_is_told(self):
+        done = run("draw", "AllReduce", "ring", "--ranks", "128", "--out", os.devnull)
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"a picture of 1\d MB, .* --units A-B draws less of it\n$")
+        self.assertEqual(run("draw", "AllReduce", "ring", "--ranks", "16").stderr, "")
+
     def test_some_units_are_drawn_alone(self):
         tree = ("AllReduce", "hier_double_tree_ring", "--ranks", "16")
         some = self.draw(*tree, "--units", "10-12")
