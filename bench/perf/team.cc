@@ -21,6 +21,18 @@ double combine_all(const std::vector<double>& values, Combine how) {
 
 }  // namespace
 
+void Meeting::arrive_and_wait() {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t time = times_;
+  if (++here_ == threads_) {
+    here_ = 0;
+    ++times_;
+    all_came_.notify_all();
+  } else {
+    all_came_.wait(lock, [&] { return times_ != time; });
+  }
+}
+
 Team::Team(Launcher& launcher, int threads)
     : launcher_(launcher),
       threads_(threads),

@@ -4,7 +4,9 @@
 // other processes. Each call waits for all threads of the run.
 #pragma once
 
-#include <barrier>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "bench/perf/launcher.h"
@@ -12,6 +14,21 @@
 namespace catenary::perf {
 
 enum class Combine { kFirst, kMean, kMin, kMax, kSum };
+
+// Where threads wait for each other. std::barrier offers its core again and again before it sleeps:
+// beside other programs each time costs a whole turn of theirs.
+class Meeting {
+ public:
+  explicit Meeting(int threads) : threads_(threads) {}
+  void arrive_and_wait();
+
+ private:
+  const int threads_;
+  std::mutex mutex_;
+  std::condition_variable all_came_;
+  int here_ = 0;
+  std::uint64_t times_ = 0;
+};
 
 class Team {
  public:
@@ -27,7 +44,7 @@ class Team {
  private:
   Launcher& launcher_;
   const int threads_;
-  std::barrier<> meeting_;
+  Meeting meeting_;
   // Written by their thread, or by thread 0, between two meetings.
   std::vector<double> values_;
   std::vector<std::vector<double>> lists_;

@@ -103,7 +103,8 @@ CATENARY_API catError_t catGetDevice(int* device);
 CATENARY_API catError_t catGetDeviceProperties(catDeviceProperties* properties, int device);
 /* Waits for all work of the current device. */
 CATENARY_API catError_t catDeviceSynchronize(void);
-/* The same, and then destroys its streams, frees its memory and forgets its notes. */
+/* The same, and then destroys its streams, frees its memory and forgets its notes: no other thread
+ * may be using them. */
 CATENARY_API catError_t catDeviceReset(void);
 /* Notes of a device, by their place below CATENARY_DEVICE_NOTES, 0 at first; and one of the calling
  * thread. For layers on top of this one, which alone know what they mean. */

@@ -257,18 +257,15 @@ catError_t catStreamCreateWithFlags(catStream_t* stream, unsigned int flags) {
   return guarded([&] {
     require(stream != nullptr, "stream is null");
     require((flags & ~catStreamNonBlocking) == 0, "unknown stream flags");
-    *stream = Device::handle_of(Device::current().create_stream(flags == catStreamNonBlocking));
+    *stream = Device::handle_of(*Device::current().create_stream(flags == catStreamNonBlocking));
   });
 }
 
 catError_t catStreamDestroy(catStream_t stream) {
   return guarded([&] {
-    Stream* const doomed = stream_handles().find(stream);
-    if (doomed == nullptr) {
-      throw DeviceError(DeviceStatus::kInvalidResourceHandle,
-                        "the stream does not exist, was destroyed already, or is not the caller's");
-    }
-    doomed->device().destroy_stream(*doomed);
+    if (Device::destroy_stream(stream)) return;
+    throw DeviceError(DeviceStatus::kInvalidResourceHandle,
+                      "the stream does not exist, was destroyed already, or is not the caller's");
   });
 }
 

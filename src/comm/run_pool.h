@@ -8,8 +8,8 @@
 // Nothing waits. Failure: take() throws std::bad_alloc.
 #pragma once
 
-#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -20,52 +20,67 @@ namespace catenary {
 
 class RunPool {
  public:
-  RunPool() { free_.reserve(2 * kRoom); }
-  ~RunPool() { fetch(); }
+  // So many bytes are kept at most, and one run more: a program that enqueues far ahead would pay
+  // page faults for each new one, but what it has once had under way is not to stay for good.
+  static constexpr std::uint64_t kMostBytes = 4 << 20;
+
+  RunPool() { free_.reserve(kRoom); }
+  ~RunPool() {
+    while (waiting() > 0) fetch_one();
+  }
   RunPool(const RunPool&) = delete;
   RunPool& operator=(const RunPool&) = delete;
 
   std::unique_ptr<GroupRun> take() {
-    const std::uint64_t fetched = fetched_.load(std::memory_order_relaxed);
-    const std::uint64_t waiting = given_.load(std::memory_order_acquire) - fetched;
+    const std::uint64_t waiting = this->waiting();
+    std::unique_ptr<GroupRun> run;
     if (waiting == 1) {
-      std::unique_ptr<GroupRun> run(way_back_[fetched % kRoom]);
-      count_up(fetched_);
-      return run;
+      run = fetch_one();
+    } else {
+      if (waiting > 0 && free_.size() + waiting <= kRoom) fetch(waiting);
+      if (free_.empty()) return std::make_unique<GroupRun>();
+      run = std::move(free_.back());
+      free_.pop_back();
     }
-    if (waiting > 0 && free_.size() < kRoom) fetch();
-    if (free_.empty()) return std::make_unique<GroupRun>();
-    std::unique_ptr<GroupRun> run = std::move(free_.back());
-    free_.pop_back();
+    count_up(taken_bytes_, run->held_bytes());
     return run;
   }
 
   void give_back(std::unique_ptr<GroupRun> run) noexcept {
     const std::uint64_t given = given_.load(std::memory_order_relaxed);
     // Acquire: the place that we are about to fill has been read.
-    const std::uint64_t waiting = given - fetched_.load(std::memory_order_acquire);
-    if (waiting >= (run->held_bytes() <= kLarge ? kRoom : kRoomForLarge)) return;
+    if (given - fetched_.load(std::memory_order_acquire) == kRoom) return;
+    if (kept_bytes() >= kMostBytes) return;
+    count_up(given_bytes_, run->held_bytes());
     way_back_[given % kRoom] = run.release();
     count_up(given_);
   }
 
- private:
-  void fetch() {
-    for (std::uint64_t fetched = fetched_.load(std::memory_order_relaxed);
-         fetched != given_.load(std::memory_order_acquire); ++fetched) {
-      free_.emplace_back(way_back_[fetched % kRoom]);
-      count_up(fetched_);
-    }
+  std::uint64_t kept_bytes() const noexcept {
+    const std::uint64_t taken = taken_bytes_.load(std::memory_order_acquire);
+    return given_bytes_.load(std::memory_order_acquire) - taken;
   }
 
-  // As many as programs enqueue ahead that enqueue far ahead: a new one costs page faults. Groups
-  // of many messages are large, and fewer of them are kept.
-  static constexpr std::size_t kRoom = 1024;
-  static constexpr std::size_t kRoomForLarge = 64;
-  static constexpr std::size_t kLarge = 8192;  // bytes
-  std::array<GroupRun*, kRoom> way_back_{};
-  Counter given_{0};    // by who drives
-  Counter fetched_{0};  // by who issues
+ private:
+  std::uint64_t waiting() const noexcept {
+    return given_.load(std::memory_order_acquire) - fetched_.load(std::memory_order_relaxed);
+  }
+  std::unique_ptr<GroupRun> fetch_one() noexcept {
+    std::unique_ptr<GroupRun> run(way_back_[fetched_.load(std::memory_order_relaxed) % kRoom]);
+    count_up(fetched_);
+    return run;
+  }
+  void fetch(std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) free_.push_back(fetch_one());
+  }
+
+  static constexpr std::size_t kRoom = 2048;
+  // Not written before it is used, as few programs use all of it.
+  std::unique_ptr<GroupRun*[]> way_back_ = std::make_unique_for_overwrite<GroupRun*[]>(kRoom);
+  Counter given_{0};        // by who drives
+  Counter given_bytes_{0};  // likewise
+  Counter fetched_{0};      // by who issues
+  Counter taken_bytes_{0};  // likewise
   std::vector<std::unique_ptr<GroupRun>> free_;
 };
 

@@ -136,7 +136,7 @@ void Communicator::enqueue_on_all(const Requests& requests, std::unique_ptr<Grou
 // On a stream of its own, behind what is on the requests' streams.
 void Communicator::enqueue_aside(const Requests& requests, std::unique_ptr<GroupRun> run,
                                  Event& after) {
-  Stream& aside = device_.create_stream(true);
+  Stream& aside = device_.create_inner_stream();
   for (Stream* stream : streams_beside(aside, requests)) {
     Event before(false);
     stream->record(before);
@@ -144,7 +144,7 @@ void Communicator::enqueue_aside(const Requests& requests, std::unique_ptr<Group
   }
   put(aside, std::move(run));
   aside.record(after);
-  device_.destroy_stream(aside);
+  device_.retire(aside);
 }
 
 // What may be lent, staged, fetched and written past the caches, and what must be copied.

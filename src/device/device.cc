@@ -90,7 +90,7 @@ Device::Device(int ordinal)
       compute_lane_(format("catenary-cmp%d", ordinal % 1000), executor_),
       copy_lane_(format("catenary-cpy%d", ordinal % 1000), executor_) {}
 
-std::shared_ptr<Stream> Device::make_stream(bool non_blocking) {
+std::shared_ptr<Stream> Device::create_stream(bool non_blocking) {
   auto stream = std::make_shared<Stream>(
       *this, non_blocking ? Stream::Kind::kNonBlocking : Stream::Kind::kBlocking);
   stream->handle_ = stream_handles().insert(*stream);
@@ -99,15 +99,14 @@ std::shared_ptr<Stream> Device::make_stream(bool non_blocking) {
   return stream;
 }
 
-void Device::destroy_stream(Stream& stream) {
-  const bool is_there =
-      &stream != &default_stream_ && stream_handles().find(stream.handle_) == &stream;
-  if (!is_there || !destroy_if_there(stream.handle_)) {
-    throw DeviceError(DeviceStatus::kInvalidResourceHandle, "no such stream to destroy");
-  }
+Stream& Device::create_inner_stream() {
+  const auto stream = std::make_shared<Stream>(*this, Stream::Kind::kNonBlocking);
+  const std::lock_guard lock(streams_mutex_);
+  streams_.push_back(stream);
+  return *stream;
 }
 
-bool Device::destroy_if_there(CUstream_st* handle) {
+bool Device::destroy_stream(CUstream_st* handle) {
   Stream* const stream = stream_handles().remove(handle);
   if (stream == nullptr) return false;
   stream->device().retire(*stream);
@@ -169,7 +168,7 @@ void Device::reset() {
     streams = streams_;
   }
   for (const auto& stream : streams) {
-    if (stream_handles().find(stream->handle_) == stream.get()) destroy_if_there(stream->handle_);
+    if (stream_handles().find(stream->handle_) == stream.get()) destroy_stream(stream->handle_);
   }
   Memory::process().free_all(ordinal());
   for (auto& note : notes_) note.store(0);
@@ -187,7 +186,7 @@ class ThreadStreams {
   ~ThreadStreams() {
     are_over = true;
     if (is_forked() || process_exiting()) return;
-    for (const Own& own : streams_) Device::destroy_if_there(own.handle);
+    for (const Own& own : streams_) Device::destroy_stream(own.handle);
   }
 
   // By handle, since a reset of the device ends its streams, also while we look.
@@ -197,7 +196,8 @@ class ThreadStreams {
       if (own.device != &device) continue;
       if (Stream* const stream = stream_handles().find(own.handle)) return stream;
     }
-    const std::shared_ptr<Stream> made = device.make_stream(false);
+    streams_.reserve(streams_.size() + 1);
+    const std::shared_ptr<Stream> made = device.create_stream(false);
     streams_.push_back({&device, Device::handle_of(*made)});
     return made.get();
   }

@@ -41,13 +41,14 @@ class Device {
 
   int ordinal() const noexcept { return executor_.ordinal(); }
   Stream& default_stream() noexcept { return default_stream_; }
-  Stream& create_stream(bool non_blocking) { return *make_stream(non_blocking); }
-  // The same, kept for who still looks at it: a reset by another thread may end it at once.
-  std::shared_ptr<Stream> make_stream(bool non_blocking);
+  // To be kept by who still looks at it: a reset by another thread may end it at once.
+  std::shared_ptr<Stream> create_stream(bool non_blocking);
+  // Returns at once; what is enqueued is still done. False if there is no such stream.
+  static bool destroy_stream(CUstream_st* handle);
+  // One without a handle, which nobody else knows and no reset ends, until retire().
+  Stream& create_inner_stream();
   // Returns at once; what is enqueued is still done.
-  void destroy_stream(Stream& stream);
-  // The same by a handle whose stream may be gone, which it then says.
-  static bool destroy_if_there(CUstream_st* handle);
+  void retire(Stream& stream);
 
   // Rings when work is enqueued, a lane has finished a job, or a driver leaves. Ring it after
   // making true what a thread in drive_until waits for.
@@ -79,7 +80,6 @@ class Device {
  private:
   friend class RetireTask;
   std::shared_ptr<Stream> forget(const Stream& stream);
-  void retire(Stream& stream);
 
   Executor executor_;
   Stream default_stream_{*this, Stream::Kind::kDefault};
@@ -103,7 +103,7 @@ inline bool is_default_stream(const CUstream_st* handle) noexcept {
 // The stream that a handle of the C boundary stands for: the default one of `device_for_null` for
 // these; for cudaStreamPerThread the calling thread's own one there, which is made when it is first
 // asked for and ends with the thread. Null if there is no such stream. Throws as create_stream()
-// does.
+// does. As with CUDA, it is the caller's affair that nobody resets the device meanwhile.
 Stream* stream_from_handle(CUstream_st* handle, Device& device_for_null);
 
 }  // namespace catenary

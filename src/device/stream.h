@@ -77,7 +77,7 @@ class Stream {
   Device& device_;
   const Kind kind_;
   const std::uint64_t id_;
-  CUstream_st* handle_ = nullptr;  // null for the default stream; owned by the device
+  CUstream_st* handle_ = nullptr;  // null for the default stream and inner ones
   RingQueue<Item> items_;          // under the drive lock
 
   // Tasks ever enqueued: two counts, each written under a lock of its own and never falling, so

@@ -138,9 +138,11 @@ class GroupRun final : public Task {
     return true;
   }
 
-  // Memory that it keeps for its next life.
+  // Memory that it keeps for its next life, and is.
   std::size_t held_bytes() const {
-    return members_.capacity() * sizeof(Member) + messages_.capacity() * sizeof(Message);
+    return sizeof *this + members_.capacity() * sizeof(Member) +
+           messages_.capacity() * sizeof(Message) +
+           (open_.capacity() + open_messages_.capacity()) * sizeof(std::uint32_t);
   }
 
   Progress poll() override;

@@ -41,7 +41,7 @@ TEST(Event, counts_as_done_before_it_is_recorded) {
 
 TEST(Event, stands_for_the_work_before_it) {
   Device& device = fresh_device();
-  Stream& stream = device.create_stream(true);
+  Stream& stream = *device.create_stream(true);
   std::atomic<bool> first{false};
   std::atomic<bool> second{false};
   Event event(true);
@@ -80,8 +80,8 @@ TEST(Event, orders_streams_of_different_devices) {
 
 TEST(Event, keeps_the_old_point_for_those_who_wait_already) {
   Device& device = fresh_device();
-  Stream& stream = device.create_stream(true);
-  Stream& waiting = device.create_stream(true);
+  Stream& stream = *device.create_stream(true);
+  Stream& waiting = *device.create_stream(true);
   std::atomic<bool> first{false};
   std::atomic<bool> second{false};
   Event event(false);

@@ -25,7 +25,7 @@ using testing::TestTask;
 
 TEST(Executor, is_driven_by_the_thread_that_waits) {
   Device& device = fresh_device();
-  Stream& stream = device.create_stream(true);
+  Stream& stream = *device.create_stream(true);
   const std::thread::id waiter = std::this_thread::get_id();
   std::atomic<bool> waiting{false};
   stream.enqueue(task_until([&] { return waiting && std::this_thread::get_id() == waiter; }));
@@ -38,7 +38,7 @@ TEST(Executor, is_driven_by_the_thread_that_waits) {
 // Whoever hears of a task from what it does may wait for its stream at once.
 TEST(Executor, counts_a_task_before_it_is_polled) {
   Device& device = fresh_device();
-  Stream& stream = device.create_stream(true);
+  Stream& stream = *device.create_stream(true);
   bool was_idle = true;
   bool was_pending = false;
   stream.enqueue(task_of([&] {
@@ -54,7 +54,7 @@ TEST(Executor, counts_a_task_before_it_is_polled) {
 TEST(Executor, polls_nothing_while_someone_looks) {
   Device& device = fresh_device();
   Executor& executor = device.executor();
-  Stream& stream = device.create_stream(true);
+  Stream& stream = *device.create_stream(true);
   std::atomic<bool> looking{false};
   std::atomic<bool> disturbed{false};
   std::atomic<bool> over{false};
@@ -118,7 +118,7 @@ TEST(Executor, takes_over_again_after_it_went_to_sleep) {
 TEST(Executor, takes_over_between_visits_that_are_far_apart) {
   Device& device = fresh_device();
   device.note_ranks(1000, 1);
-  Stream& stream = device.create_stream(true);
+  Stream& stream = *device.create_stream(true);
   for (int i = 0; i < 20'000; ++i) {
     std::atomic<int> looks{3};
     stream.enqueue(task_until([&looks] { return --looks == 0; }));
@@ -140,8 +140,8 @@ TEST(Executor, takes_over_between_visits_that_are_far_apart) {
 
 TEST(Executor, takes_over_what_a_waiter_leaves_behind) {
   Device& device = fresh_device();
-  Stream& stream = device.create_stream(true);
-  Stream& other = device.create_stream(true);
+  Stream& stream = *device.create_stream(true);
+  Stream& other = *device.create_stream(true);
   std::atomic<bool> open{false};
   other.enqueue(task_until([&] { return open.load(); }));
   stream.enqueue(task_of([] {}));
@@ -161,8 +161,8 @@ TEST(Executor, polls_soon_again_what_has_no_doorbell) {
 
 TEST(Executor, goes_on_with_others_while_a_failing_task_finds_out_why) {
   Device& device = fresh_device();
-  Stream& failing = device.create_stream(true);
-  Stream& other = device.create_stream(true);
+  Stream& failing = *device.create_stream(true);
+  Stream& other = *device.create_stream(true);
   std::atomic<bool> other_is_done{false};
   std::atomic<int> polls{0};
   auto* task = new TestTask([&]() -> Task::Progress {
@@ -241,7 +241,7 @@ TEST(Executor, takes_tasks_from_many_threads) {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
-      Stream& stream = device.create_stream(true);
+      Stream& stream = *device.create_stream(true);
       int last = -1;
       for (int i = 0; i < kTasks; ++i) {
         stream.enqueue(task_of([&done, &last, i] {
@@ -253,7 +253,7 @@ TEST(Executor, takes_tasks_from_many_threads) {
       }
       stream.synchronize();
       EXPECT_EQ(last, kTasks - 1);
-      device.destroy_stream(stream);
+      Device::destroy_stream(Device::handle_of(stream));
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -273,7 +273,7 @@ TEST(Executor, loses_no_ring) {
   for (int me = 0; me < 2; ++me) {
     devices[me]->note_ranks(1000, 1);  // more ranks than cores: short budgets
     threads.emplace_back([&, me] {
-      Stream& stream = devices[me]->create_stream(true);
+      Stream& stream = *devices[me]->create_stream(true);
       for (int round = me; round < kRounds; round += 2) {
         stream.enqueue(TaskPtr(new TestTask(
             [&turn, &bells, me, round] {
@@ -305,7 +305,7 @@ TEST(Executor, wakes_every_waiter_of_a_device) {
   std::atomic<int> left{kThreads};
   for (int t = 0; t < kThreads; ++t) {
     waiters.emplace_back([&, t] {
-      Stream& stream = device.create_stream(true);
+      Stream& stream = *device.create_stream(true);
       Doorbell bell(words[t], false);
       for (int round = 1; round <= kRounds; ++round) {
         stream.enqueue(task_until([&released, t, round] { return released[t] >= round; }, &bell));

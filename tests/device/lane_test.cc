@@ -49,8 +49,8 @@ TEST(HostFunction, runs_in_order_on_another_thread) {
 // While one stream sits in a user's function, the tasks and the large copies of others go on.
 TEST(HostFunction, does_not_hold_up_other_streams) {
   Device& device = fresh_device();
-  Stream& slow = device.create_stream(true);
-  Stream& other = device.create_stream(true);
+  Stream& slow = *device.create_stream(true);
+  Stream& other = *device.create_stream(true);
   std::atomic<bool> leave{false};
   slow.enqueue_host_function(
       [](void* data) {
@@ -76,8 +76,8 @@ TEST(HostFunction, may_enqueue_and_wait_for_other_streams) {
   struct Chain {
     Stream* other;
     std::atomic<int> ran{0};
-  } chain{&device.create_stream(true)};
-  Stream& stream = device.create_stream(true);
+  } chain{device.create_stream(true).get()};
+  Stream& stream = *device.create_stream(true);
   stream.enqueue_host_function(
       [](void* data) {
         auto& c = *static_cast<Chain*>(data);
@@ -91,7 +91,7 @@ TEST(HostFunction, may_enqueue_and_wait_for_other_streams) {
 }
 
 TEST(HostFunction, chains_finish_without_anyone_waiting) {
-  Stream& stream = fresh_device().create_stream(true);
+  Stream& stream = *fresh_device().create_stream(true);
   std::atomic<int> ran{0};
   for (int i = 0; i < 20; ++i) {
     stream.enqueue_host_function([](void* data) { ++*static_cast<std::atomic<int>*>(data); }, &ran);

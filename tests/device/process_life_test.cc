@@ -86,8 +86,9 @@ TEST(Fork, after_use_gives_the_child_errors) {
 TEST(Exit, does_not_wait_for_pending_work) {
   EXPECT_EQ(exit_code_of([] {
               Device& device = Device::get(0);
-              device.create_stream(true).enqueue(task_until([] { return false; }));
-              device.create_stream(true).enqueue_host_function([](void*) { ::sleep(60); }, nullptr);
+              device.create_stream(true)->enqueue(task_until([] { return false; }));
+              device.create_stream(true)->enqueue_host_function([](void*) { ::sleep(60); },
+                                                                nullptr);
               std::this_thread::sleep_for(std::chrono::milliseconds(5));
               return 0;
             }),
@@ -98,7 +99,7 @@ TEST(Exit, does_not_wait_for_a_thread_that_waits) {
   EXPECT_EQ(exit_code_of([] {
               static std::atomic<bool> waiting{false};
               std::thread([] {
-                Stream& stream = Device::get(0).create_stream(true);
+                Stream& stream = *Device::get(0).create_stream(true);
                 stream.enqueue(task_until([] { return waiting = true, false; }));
                 stream.synchronize();
               }).detach();
@@ -121,7 +122,7 @@ TEST(Exit, lets_the_destructors_of_static_objects_wait_for_their_work) {
                 }
               };
               static Late late;
-              late.stream = &Device::get(0).create_stream(true);
+              late.stream = Device::get(0).create_stream(true).get();
               return 0;
             }),
             9);

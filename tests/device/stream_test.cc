@@ -37,7 +37,7 @@ TEST(Stream, runs_a_ready_task_within_enqueue) {
 
 TEST(Stream, runs_tasks_in_order) {
   Device& device = fresh_device();
-  Stream& stream = device.create_stream(false);
+  Stream& stream = *device.create_stream(false);
   std::atomic<bool> open{false};
   std::vector<int> seen;
   stream.enqueue(task_until([&] { return open.load(); }, &device.doorbell()));
@@ -48,13 +48,13 @@ TEST(Stream, runs_tasks_in_order) {
   stream.synchronize();
   ASSERT_EQ(seen.size(), 100u);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(seen[static_cast<std::size_t>(i)], i);
-  device.destroy_stream(stream);
+  Device::destroy_stream(Device::handle_of(stream));
 }
 
 TEST(Stream, is_not_held_up_by_a_stuck_task_on_another) {
   Device& device = fresh_device();
-  Stream& stuck = device.create_stream(true);
-  Stream& other = device.create_stream(true);
+  Stream& stuck = *device.create_stream(true);
+  Stream& other = *device.create_stream(true);
   std::atomic<bool> open{false};
   stuck.enqueue(task_until([&] { return open.load(); }, &device.doorbell()));
   int polls = 0;
@@ -109,14 +109,14 @@ TEST(Stream, returns_a_task_to_its_pool_before_it_counts_as_done) {
 
 TEST(Stream, finishes_after_it_was_destroyed) {
   Device& device = fresh_device();
-  Stream& stream = device.create_stream(true);
+  Stream& stream = *device.create_stream(true);
   CUstream_st* handle = Device::handle_of(stream);
   EXPECT_EQ(stream_from_handle(handle, device), &stream);
   std::atomic<bool> open{false};
   std::atomic<bool> ran{false};
   stream.enqueue(task_until([&] { return open.load(); }, &device.doorbell()));
   stream.enqueue(task_of([&] { ran = true; }));
-  device.destroy_stream(stream);
+  Device::destroy_stream(Device::handle_of(stream));
   EXPECT_EQ(stream_from_handle(handle, device), nullptr);
   open = true;
   device.synchronize();
@@ -125,7 +125,7 @@ TEST(Stream, finishes_after_it_was_destroyed) {
 
 TEST(Stream, synchronize_waits_only_for_what_was_enqueued_before) {
   Device& device = fresh_device();
-  Stream& stream = device.create_stream(true);
+  Stream& stream = *device.create_stream(true);
   std::atomic<bool> first{false};
   std::atomic<bool> second{false};
   stream.enqueue(task_until([&] { return first.load(); }, &device.doorbell()));
@@ -147,8 +147,8 @@ TEST(Stream, synchronize_waits_only_for_what_was_enqueued_before) {
 
 TEST(DefaultStream, waits_for_earlier_work_of_blocking_streams_only) {
   Device& device = fresh_device();
-  Stream& blocking = device.create_stream(false);
-  Stream& exempt = device.create_stream(true);
+  Stream& blocking = *device.create_stream(false);
+  Stream& exempt = *device.create_stream(true);
   std::atomic<bool> open{false};
   std::atomic<bool> exempt_open{false};
   bool default_ran = false;
@@ -176,7 +176,7 @@ TEST(DefaultStream, waits_for_earlier_work_of_blocking_streams_only) {
 
 TEST(Stream, copies_and_fills_rows_and_leaves_what_lies_between) {
   Device& device = fresh_device();
-  Stream& stream = device.create_stream(true);
+  Stream& stream = *device.create_stream(true);
   for (const std::size_t width : {std::size_t{3}, std::size_t{3000}}) {  // in a poll, and on a lane
     const std::size_t height = 50, pitch = width + 5;
     std::vector<std::byte> from(width * height, std::byte{1});
@@ -195,19 +195,31 @@ TEST(Stream, copies_and_fills_rows_and_leaves_what_lies_between) {
     EXPECT_EQ(from[1], std::byte{9});
     EXPECT_EQ(same, from);
   }
-  device.destroy_stream(stream);
+  Device::destroy_stream(Device::handle_of(stream));
 }
 
 TEST(Stream, has_a_number_that_no_other_has) {
   Device& device = fresh_device();
-  Stream& one = device.create_stream(true);
+  Stream& one = *device.create_stream(true);
   const std::uint64_t id = one.id();
   EXPECT_EQ(one.id(), id);
   EXPECT_NE(device.default_stream().id(), id);
-  device.destroy_stream(one);
-  Stream& two = device.create_stream(true);
+  Device::destroy_stream(Device::handle_of(one));
+  Stream& two = *device.create_stream(true);
   EXPECT_NE(two.id(), id);
-  device.destroy_stream(two);
+  Device::destroy_stream(Device::handle_of(two));
+}
+
+TEST(InnerStream, outlives_a_reset) {
+  Device& device = fresh_device();
+  Stream& inner = device.create_inner_stream();
+  device.reset();
+  std::atomic<int> done{0};
+  inner.enqueue_host_function([](void* counter) { ++*static_cast<std::atomic<int>*>(counter); },
+                              &done);
+  device.retire(inner);
+  device.synchronize();
+  EXPECT_EQ(done, 1);
 }
 
 TEST(StreamHandle, garbage_is_told_apart) {
@@ -223,7 +235,7 @@ TEST(StreamHandle, garbage_is_told_apart) {
   EXPECT_EQ(stream_from_handle(of_this_thread, device), own);
   EXPECT_EQ(stream_from_handle(reinterpret_cast<CUstream_st*>(3), device), nullptr);
   EXPECT_EQ(stream_from_handle(reinterpret_cast<CUstream_st*>(&something), device), nullptr);
-  Stream& stream = device.create_stream(false);
+  Stream& stream = *device.create_stream(false);
   auto* handle = Device::handle_of(stream);
   EXPECT_EQ(stream_from_handle(handle + 1, device), nullptr);
   auto* odd = reinterpret_cast<CUstream_st*>(reinterpret_cast<char*>(handle) + 1);
