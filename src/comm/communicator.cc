@@ -252,36 +252,36 @@ double Communicator::estimate_ns(const Requests& requests) {
   return total + estimate_messages_ns(requests.messages);
 }
 
-// Sends and receives go side by side, but one rank moves them: both directions at a time at best.
+// Sends and receives go side by side, but one rank moves them: both directions at a time at best,
+// and of one direction all wait at once for what is as long on its way as nothing would be.
 // And where all ranks send and receive so much, they share memory and cores as in an AlltoAll: that
 // takes as long as its share of one whose parts are as long as these on average.
 double Communicator::estimate_messages_ns(std::span<const MessageRequest> messages) {
   struct Direction {
+    Collective kind;
     double ns = 0;
     std::size_t bytes = 0;
     std::size_t count = 0;
   };
-  Direction sends;
-  Direction receives;
+  Direction sends{Collective::kSend};
+  Direction receives{Collective::kRecv};
+  const auto price = [this](Collective kind, std::size_t bytes, int root) {
+    return plans_->estimate_ns(
+        {.kind = kind, .count = bytes, .element_bytes = 1, .root = root, .scaled = false});
+  };
   for (const MessageRequest& message : messages) {
     Direction& direction = message.sends ? sends : receives;
-    direction.bytes += message.count * element_bytes(message.type);
+    const std::size_t bytes = message.count * element_bytes(message.type);
+    const double ns = price(direction.kind, bytes, message.peer);
+    const double of_nothing = price(direction.kind, 0, message.peer);
+    direction.ns += direction.count == 0 ? ns : std::max(ns - of_nothing, 0.0);
+    direction.bytes += bytes;
     direction.count += 1;
-    direction.ns +=
-        plans_->estimate_ns({.kind = message.sends ? Collective::kSend : Collective::kRecv,
-                             .count = message.count,
-                             .element_bytes = element_bytes(message.type),
-                             .root = message.peer,
-                             .scaled = false});
   }
   const double side_by_side = std::max(sends.ns, receives.ns);
   if (sends.count == 0 || receives.count == 0) return side_by_side;
   const Direction& larger = sends.bytes > receives.bytes ? sends : receives;
-  const double exchange_ns = plans_->estimate_ns({.kind = Collective::kAllToAll,
-                                                  .count = larger.bytes / larger.count,
-                                                  .element_bytes = 1,
-                                                  .root = 0,
-                                                  .scaled = false});
+  const double exchange_ns = price(Collective::kAllToAll, larger.bytes / larger.count, 0);
   return std::max(side_by_side, exchange_ns * static_cast<double>(larger.count) / nranks_);
 }
 
