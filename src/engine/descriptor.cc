@@ -66,9 +66,11 @@ const char* remedy_of(const Descriptor& mine, const Descriptor& theirs) {
   if (mine != theirs && mine == alike)
     return "they chose different algorithms for it: set CATENARY_ALGO and NCCL_ALGO alike for all "
            "ranks";
-  if (mine.sequence != theirs.sequence || mine.kind != theirs.kind)
+  // Whose end it is says what a message is called.
+  const bool are_messages = is_point_to_point(mine.kind) && is_point_to_point(theirs.kind);
+  if (mine.sequence != theirs.sequence || (mine.kind != theirs.kind && !are_messages))
     return "every rank must issue the same operations in the same order";
-  const bool are_exchanged = is_point_to_point(mine.kind) || mine.kind == Collective::kAllToAllV;
+  const bool are_exchanged = are_messages || mine.kind == Collective::kAllToAllV;
   if (are_exchanged && mine.mark == theirs.mark)
     return "what one rank sends another must expect, with the same count and type";
   return "count, type, reduction, root, parts and mark of an operation must be alike on all ranks";

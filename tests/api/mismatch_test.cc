@@ -132,7 +132,8 @@ Mismatch message(const std::string& name, Sent sent, Sent expected, std::vector<
 std::vector<Mismatch> in_messages() {
   return {
       message("count", {10, ncclFloat32}, {11, ncclFloat32},
-              {"Send", "Recv", "count 10,", "count 11,", "rank 0", "rank 1"}),
+              {"Send", "Recv", "count 10,", "count 11,", "rank 0", "rank 1",
+               "the same count and type"}),
       message("long_count", {65536, ncclFloat32}, {3, ncclFloat32}, {"count 65536,", "count 3,"}),
       message("no_count", {0, ncclFloat32}, {3, ncclFloat32}, {"count 0,", "count 3,"}),
       message("type", {10, ncclInt32}, {10, ncclFloat32}, {"int32", "float"}),

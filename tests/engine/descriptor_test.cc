@@ -69,6 +69,9 @@ TEST(Descriptor, that_does_not_match_is_told_with_what_to_do_about_it) {
   Descriptor longer = sent;
   longer.count = 4;
   told(sent, longer, "with the same count and type");
+  Descriptor expected = longer;
+  expected.kind = Collective::kRecv;
+  told(expected, sent, "with the same count and type");
 }
 
 TEST(Descriptor, matches_only_its_equal) {
