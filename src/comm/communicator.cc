@@ -273,8 +273,8 @@ double Communicator::estimate_messages_ns(std::span<const MessageRequest> messag
     Direction& direction = message.sends ? sends : receives;
     const std::size_t bytes = message.count * element_bytes(message.type);
     const double ns = price(direction.kind, bytes, message.peer);
-    const double of_nothing = price(direction.kind, 0, message.peer);
-    direction.ns += direction.count == 0 ? ns : std::max(ns - of_nothing, 0.0);
+    const bool is_first = direction.count == 0;
+    direction.ns += is_first ? ns : std::max(ns - price(direction.kind, 0, message.peer), 0.0);
     direction.bytes += bytes;
     direction.count += 1;
   }

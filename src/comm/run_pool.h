@@ -74,6 +74,7 @@ class RunPool {
     for (std::uint64_t i = 0; i < count; ++i) free_.push_back(fetch_one());
   }
 
+  // Places on the way back, and again as many in free_.
   static constexpr std::size_t kRoom = 2048;
   // Not written before it is used, as few programs use all of it.
   std::unique_ptr<GroupRun*[]> way_back_ = std::make_unique_for_overwrite<GroupRun*[]>(kRoom);

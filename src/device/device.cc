@@ -94,16 +94,19 @@ std::shared_ptr<Stream> Device::create_stream(bool non_blocking) {
   auto stream = std::make_shared<Stream>(
       *this, non_blocking ? Stream::Kind::kNonBlocking : Stream::Kind::kBlocking);
   stream->handle_ = stream_handles().insert(*stream);
-  const std::lock_guard lock(streams_mutex_);
-  streams_.push_back(stream);
+  keep(stream);
   return stream;
 }
 
 Stream& Device::create_inner_stream() {
   const auto stream = std::make_shared<Stream>(*this, Stream::Kind::kNonBlocking);
-  const std::lock_guard lock(streams_mutex_);
-  streams_.push_back(stream);
+  keep(stream);
   return *stream;
+}
+
+void Device::keep(std::shared_ptr<Stream> stream) {
+  const std::lock_guard lock(streams_mutex_);
+  streams_.push_back(std::move(stream));
 }
 
 bool Device::destroy_stream(CUstream_st* handle) {

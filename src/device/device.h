@@ -79,6 +79,7 @@ class Device {
 
  private:
   friend class RetireTask;
+  void keep(std::shared_ptr<Stream> stream);
   std::shared_ptr<Stream> forget(const Stream& stream);
 
   Executor executor_;
