@@ -5,8 +5,9 @@
 //
 //     offset 0       consumer's line: slots released | how it borrows | who writes | 64 bytes
 //     64             producer's: whether it has withdrawn what it lent             | 64 bytes
-//     128            head of slot 0: sequence | bytes | 696 bytes of data          | 704 of 1152
-//     1280           head of slot 1                                                |
+//     128            a copy of what is lent that both make (shared_copy.h)         | 64 of 128
+//     256            head of slot 0: sequence | bytes | 696 bytes of data          | 704 of 1152
+//     1408           head of slot 1                                                |
 //     ...
 //     data_offset    home of slot 0                                                | slot_bytes
 //                    home of slot 1 ...                                            |
@@ -55,8 +56,9 @@ struct SlotRingShape {
   std::size_t belt_bytes = 0;  // a multiple of 4096
 
   // Counts up when anything of this changes, so that versions that differ in it do not meet.
-  static constexpr int kForm = 6;
-  static constexpr std::size_t kFirstHead = 128;
+  static constexpr int kForm = 7;
+  static constexpr std::size_t kSharedCopy = 128;
+  static constexpr std::size_t kFirstHead = 256;
   static constexpr std::size_t kHeadSpacing = 1152;
   static constexpr std::size_t kPageBytes = 4096;
 

@@ -57,13 +57,13 @@ bool GroupRun::poll_members() {
     if (!is_on_turn(member) || member.run.still_waits()) continue;
     if (!member.run.started()) {
       owner_->begins(member.run.spec().descriptor);
-      if (member.run.wants_results()) owner_->opens_to_writers(1);
+      if (member.run.is_open_to_writers()) owner_->opens_to_writers(1);
     }
     const Progress progress = member.run.advance();
     moved = moved || progress != Progress::kNone;
     if (progress != Progress::kDone) continue;
     member.over = some_are_over = true;
-    if (member.run.wants_results()) owner_->opens_to_writers(-1);
+    if (member.run.is_open_to_writers()) owner_->opens_to_writers(-1);
     if (member.lanes == 1 || !has_open_lane(index)) ++member.turn->serving;
   }
   if (some_are_over) drop_what_is_over();
@@ -176,7 +176,7 @@ void GroupRun::recycle() noexcept {
   withdraw();
   for (const std::uint32_t index : open_) {
     const Member& member = members_[index];
-    const bool is_open = !member.over && member.run.started() && member.run.wants_results();
+    const bool is_open = !member.over && member.run.started() && member.run.is_open_to_writers();
     if (is_open) owner_->opens_to_writers(-1);
   }
   owner_->run_over(*this);

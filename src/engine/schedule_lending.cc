@@ -69,8 +69,31 @@ void ScheduleRun::withdraw() const noexcept {
   for (const SendTo& sent : spec_.plan->sends) sent.link->withdraw();
 }
 
+// Keeps what was borrowed, with the peer's help if it has the time. False: that still has a part of
+// it; the step is tried again.
+bool ScheduleRun::take_together(const PlannedStep& step, ByteView borrowed, std::byte* kept) {
+  is_copied_ = borrowed.data() == kept;  // the kernel has put it there
+  if (is_copied_ || kept == nullptr) return true;
+  const bool past_caches = spec_.past_caches && step.for_good;
+  const RecvLink::Copied copied = step.recv->copy_together(borrowed, kept, past_caches);
+  is_copied_ = copied == RecvLink::Copied::kDone;
+  copying_ = copied == RecvLink::Copied::kUnderWay ? step.recv : nullptr;
+  if (copying_ == nullptr) return true;
+  waits_for_ = step.recv_from;
+  return false;
+}
+
+// Peers that copy what we lent are helped, while there is nothing else to do.
+bool ScheduleRun::help() {
+  bool helped = false;
+  if (!helps_) return false;
+  for (const SendTo& sent : spec_.plan->sends) helped = sent.link->try_help() || helped;
+  return helped;
+}
+
 int ScheduleRun::writer() const noexcept {
   if (!started_) return kNobody;
+  if (copying_ != nullptr && copying_->is_helped()) return waits_for_;
   for (const SendTo& sent : spec_.plan->sends) {
     if (sent.link->is_written_to()) return sent.peer;
   }

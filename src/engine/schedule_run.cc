@@ -17,6 +17,9 @@ namespace {
 // memory.
 constexpr std::size_t kWrittenAtATime = 65536;
 
+// Of what is shorter no link makes copies together with its peer.
+constexpr std::size_t kLeastHelped = std::size_t{1} << 19;
+
 }  // namespace
 
 void ScheduleRun::begin(const RunSpec& spec, const void* input, void* output,
@@ -31,6 +34,7 @@ void ScheduleRun::begin(const RunSpec& spec, const void* input, void* output,
   staged_ = {};
   waits_for_ = kNobody;
   awaited_ = nullptr;
+  copying_ = nullptr;
 }
 
 void ScheduleRun::take(const RunSpec& spec) {
@@ -42,6 +46,7 @@ void ScheduleRun::take(const RunSpec& spec) {
   const Slicing& slicing = spec_.slicing;
   // An operation on nothing still tells its peers so.
   passes_ = std::max<std::size_t>(slicing.passes(), 1);
+  helps_ = spec_.least_loan != SIZE_MAX && slicing.longest_part() * element_bytes_ >= kLeastHelped;
   is_lone_ = spec_.plan->chunk_count == 1 && spec_.parts == nullptr && passes_ == 1;
   if (!is_lone_) return;
   const Range whole = slicing.partition().chunk(0);
@@ -64,7 +69,7 @@ Task::Progress ScheduleRun::advance() {
       const std::size_t before = slice_;
       const bool done = do_step(step);
       moved = moved || done || slice_ != before;
-      if (!done) return moved ? Task::Progress::kSome : Task::Progress::kNone;
+      if (!done) return moved || help() ? Task::Progress::kSome : Task::Progress::kNone;
       ++step_;
       slice_ = 0;
     }
@@ -74,7 +79,7 @@ Task::Progress ScheduleRun::advance() {
   for (const SendTo& sent : spec_.plan->sends) {
     if (sent.link->try_flush()) continue;
     waits_for_ = sent.peer;
-    return moved ? Task::Progress::kSome : Task::Progress::kNone;
+    return moved || help() ? Task::Progress::kSome : Task::Progress::kNone;
   }
   waits_for_ = kNobody;
   input_copy_.reset();
@@ -175,6 +180,10 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
     if (result_ != nullptr && goes_back(step)) {
       return do_returned_slice(step, slice, first, {received, slice.bytes});
     }
+  }
+  if (helps_ && borrowed_ && !sends && own == nullptr) {
+    if (!take_together(step, {received, slice.bytes}, kept)) return false;
+    if (is_copied_) received = kept;
   }
   std::optional<Lent> lent = sends ? try_lend(step, slice) : std::nullopt;
   if (sends && !lent && may_stage(step, slice)) {

@@ -90,8 +90,10 @@ class ScheduleRun {
   void withdraw() const noexcept;
   // A rank that is putting a result into our output just now, or kNobody.
   int writer() const noexcept;
-  // Whether peers may put results into our output while it runs.
-  bool wants_results() const { return spec_.plan->wants_results && spec_.least_loan != SIZE_MAX; }
+  // Whether peers may write to our output while it runs: results, or pieces of what they lent.
+  bool is_open_to_writers() const {
+    return (spec_.plan->wants_results && spec_.least_loan != SIZE_MAX) || helps_;
+  }
   // Another number whenever this has got on.
   std::uint64_t position() const {
     return (std::uint64_t{pass_} * spec_.plan->steps.size() + step_) << 32 | slice_;
@@ -105,6 +107,8 @@ class ScheduleRun {
   };
 
   void take(const RunSpec& spec);
+  bool take_together(const PlannedStep& step, ByteView borrowed, std::byte* kept);
+  bool help();
   bool do_step(const PlannedStep& step);
   Slice slice_of(const Range& part);
   bool may_go_whole(const PlannedStep& step, const Slice& slice);
@@ -209,6 +213,9 @@ class ScheduleRun {
   std::byte* result_ = nullptr;  // where that peer wants what is made of it, too
   Staged staged_;
   int waits_for_ = kNobody;
+  bool helps_ = false;           // long copies are made by both ranks, if one is free
+  bool is_copied_ = false;       // what was borrowed for the slice at hand is where it is kept
+  RecvLink* copying_ = nullptr;  // the peer still has a part of such a copy
   RecvLink* awaited_ = nullptr;  // what the last advance() ended at, if it was that
 };
 

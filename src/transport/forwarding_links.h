@@ -35,6 +35,7 @@ class ForwardingSendLink : public SendLink {
   Loan lend_staged(ByteView memory) override { return inside_->lend_staged(memory); }
   void withdraw() noexcept override { inside_->withdraw(); }
   bool is_written_to() noexcept override { return inside_->is_written_to(); }
+  bool try_help() override { return inside_->try_help(); }
 
  protected:
   SendLink& inside() { return *inside_; }
@@ -53,6 +54,10 @@ class ForwardingRecvLink : public RecvLink {
     return inside_->borrow(loan, into);
   }
   bool still_lent() const override { return inside_->still_lent(); }
+  Copied copy_together(ByteView borrowed, std::byte* into, bool past_caches) override {
+    return inside_->copy_together(borrowed, into, past_caches);
+  }
+  bool is_helped() noexcept override { return inside_->is_helped(); }
   bool reaches_results() const noexcept override { return inside_->reaches_results(); }
   std::byte* place_for_result(const Loan& loan) override { return inside_->place_for_result(loan); }
   bool try_begin_writing() override { return inside_->try_begin_writing(); }

@@ -8,6 +8,7 @@
 
 #include "src/base/copy.h"
 #include "src/base/error.h"
+#include "src/base/shared_copy.h"
 #include "src/transport/process_runs.h"
 #include "src/transport/slot_writer.h"
 
@@ -41,23 +42,37 @@ std::size_t channel_index(int member, Channel channel) {
   return static_cast<std::size_t>(member) * kChannelCount + static_cast<std::size_t>(channel);
 }
 
+// Shorter copies are made sooner than two can share them.
+constexpr std::size_t kLeastTogether = std::size_t{1} << 19;
+
 // How a receiver can borrow: it has mapped our heap; the kernel copies for it.
 constexpr std::uint32_t kByMapping = 1;
 constexpr std::uint32_t kByKernel = 2;
+
+SharedCopyWords& copy_words(std::byte* ring) {
+  return *reinterpret_cast<SharedCopyWords*>(ring + SlotRingShape::kSharedCopy);
+}
+
+constexpr bool is_within(std::uint64_t offset, std::uint64_t bytes, std::uint64_t most) {
+  return offset <= most && bytes <= most - offset;
+}
 
 class RingSendLink final : public SendLink {
  public:
   RingSendLink(std::shared_ptr<const RingArena> arena, int from, int to, int peer, Channel channel,
                std::size_t belt_bytes, std::shared_ptr<Shuttles> shuttles,
-               std::shared_ptr<StageRing> stage, const SharedHeap& heap, std::size_t least_fetched)
+               std::shared_ptr<StageRing> stage, const SharedHeap& heap, PeerHeap peer_heap,
+               std::size_t least_fetched)
       : arena_(std::move(arena)),
         shuttles_(std::move(shuttles)),
         stage_(std::move(stage)),
         ring_(arena_->ring(from, to, channel), arena_->shape().ring, 0, belt_bytes,
               shuttles_.get()),
         peer_bell_(arena_->bell(to)),
+        copy_(copy_words(arena_->ring(from, to, channel))),
         peer_(peer),
         heap_(heap),
+        peer_heap_(std::move(peer_heap)),
         least_fetched_(least_fetched) {}
 
   ~RingSendLink() override { stage_->forget(ring_); }
@@ -103,6 +118,19 @@ class RingSendLink final : public SendLink {
     const std::uint32_t process = lent_ ? ring_.writer() : 0;
     return process != 0 && process_runs(process);
   }
+  bool try_help() override {
+    if (!lent_ || !peer_heap_.is_writable) return false;
+    const auto fits = [this](std::uint64_t from, std::uint64_t to, std::uint64_t bytes) {
+      return is_within(from, bytes, heap_.bytes) && is_within(to, bytes, peer_heap_.bytes);
+    };
+    const auto piece = copy_.take(process_, fits);
+    if (!piece) return false;
+    const auto copied = piece->past_caches ? copy_streaming : copy;
+    copied(peer_heap_.base + piece->to, heap_.base + piece->from, piece->bytes);
+    copy_.done();
+    peer_bell_.ring();
+    return true;
+  }
 
  private:
   std::uint64_t offset_of(const std::byte* place) const {
@@ -130,8 +158,11 @@ class RingSendLink final : public SendLink {
   std::shared_ptr<StageRing> stage_;
   SlotProducer ring_;
   Doorbell peer_bell_;
+  SharedCopyGiver copy_;
   int peer_;
   SharedHeap heap_;
+  PeerHeap peer_heap_;
+  const std::uint32_t process_ = static_cast<std::uint32_t>(::getpid());
   SlotWriter writer_{now_ns};
   std::size_t least_fetched_;
   std::uint32_t ways_to_borrow_ = 0;  // of the peer, as far as we know
@@ -142,15 +173,18 @@ class RingSendLink final : public SendLink {
 
 class RingRecvLink final : public RecvLink {
  public:
+  // `heap`: our own, if it is worth having the peer write to it.
   RingRecvLink(std::shared_ptr<const RingArena> arena, int from, int to, Channel channel,
-               std::shared_ptr<Shuttles> shuttles, int peer, PeerHeap peer_heap,
-               ProcessMemory peer_memory)
+               std::shared_ptr<Shuttles> shuttles, int peer, const SharedHeap& heap,
+               PeerHeap peer_heap, ProcessMemory peer_memory)
       : arena_(std::move(arena)),
         shuttles_(std::move(shuttles)),
         ring_(arena_->ring(from, to, channel), arena_->shape().ring, 0, shuttles_.get()),
         peer_bell_(arena_->bell(from)),
+        copy_(copy_words(arena_->ring(from, to, channel))),
         peer_stage_(arena_->stage(from, channel)),
         peer_(peer),
+        heap_(heap),
         peer_heap_(std::move(peer_heap)),
         peer_memory_(peer_memory) {
     ring_.say_how_it_borrows((peer_heap_.base != nullptr ? kByMapping : 0) |
@@ -171,6 +205,22 @@ class RingRecvLink final : public RecvLink {
   }
   bool still_lent() const override { return ring_.still_lent(); }
 
+  Copied copy_together(ByteView borrowed, std::byte* into, bool past_caches) override {
+    if (!is_copying_) {
+      if (borrowed.size() < kLeastTogether || !heap_.holds({into, borrowed.size()}) ||
+          !is_in_peers_heap(borrowed)) {
+        return Copied::kNothing;
+      }
+      copy_with_peer(borrowed, into, past_caches);
+    }
+    is_copying_ = copy_.is_helped();
+    return is_copying_ ? Copied::kUnderWay : Copied::kDone;
+  }
+  bool is_helped() noexcept override {
+    const std::uint32_t process = is_copying_ && copy_.is_helped() ? copy_.giver() : 0;
+    return process != 0 && process_runs(process);
+  }
+
   bool reaches_results() const noexcept override { return peer_heap_.is_writable; }
   std::byte* place_for_result(const Loan& loan) override {
     check_bounds(loan.result, loan.bytes, peer_heap_.bytes, "heap");
@@ -187,9 +237,25 @@ class RingRecvLink final : public RecvLink {
   void end_writing() override { ring_.end_writing(); }
 
  private:
+  bool is_in_peers_heap(ByteView memory) const {
+    const auto offset = static_cast<std::size_t>(memory.data() - peer_heap_.base);
+    return peer_heap_.base != nullptr && is_within(offset, memory.size(), peer_heap_.bytes);
+  }
+  void copy_with_peer(ByteView borrowed, std::byte* into, bool past_caches) {
+    copy_.open({static_cast<std::uint64_t>(borrowed.data() - peer_heap_.base),
+                static_cast<std::uint64_t>(into - heap_.base), borrowed.size(), past_caches});
+    is_copying_ = true;
+    peer_bell_.ring();
+    while (const std::optional<SharedPiece> piece = copy_.take()) {
+      (past_caches ? copy_streaming : copy)(into + piece->at, borrowed.data() + piece->at,
+                                            piece->bytes);
+    }
+    copy_.close();
+  }
+
   static void check_bounds(std::uint64_t offset, std::uint64_t bytes, std::size_t most,
                            const char* where) {
-    if (offset <= most && bytes <= most - offset) return;
+    if (is_within(offset, bytes, most)) return;
     throw_error(ErrorCode::kRemote,
                 "a peer lent %llu bytes at %llu of a %s of %zu; the peer's process is faulty",
                 static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(offset),
@@ -235,8 +301,11 @@ class RingRecvLink final : public RecvLink {
   std::shared_ptr<Shuttles> shuttles_;
   SlotConsumer ring_;
   Doorbell peer_bell_;
+  SharedCopyOwner copy_;
+  bool is_copying_ = false;  // together with the peer
   const std::byte* peer_stage_;
   int peer_;
+  SharedHeap heap_;
   PeerHeap peer_heap_;
   const std::uint32_t process_ = static_cast<std::uint32_t>(::getpid());
   SlotWriter result_writer_{now_ns};
@@ -343,24 +412,25 @@ void ArenaSeat::note_crowding(bool is_crowded) {
   for (const auto& stage : stages_) stage->note_crowding(is_crowded);
 }
 
-std::unique_ptr<SendLink> ArenaSeat::connect(const LinkSpec& spec, const SharedHeap& heap) {
+std::unique_ptr<SendLink> ArenaSeat::connect(const LinkSpec& spec, const SharedHeap& heap,
+                                             PeerHeap peer_heap) {
   const int peer = member_of(spec.peer);
   take(sends_made_, peer, spec);
   arena_->warm(self_, peer, spec.channel);
   return std::make_unique<RingSendLink>(arena_, self_, peer, spec.peer, spec.channel,
                                         bytes_of_a_belt(), shuttles_with(peer, spec.channel),
                                         stages_[static_cast<std::size_t>(spec.channel)], heap,
-                                        least_fetched_);
+                                        std::move(peer_heap), least_fetched_);
 }
 
-std::unique_ptr<RecvLink> ArenaSeat::listen(const LinkSpec& spec, PeerHeap peer_heap,
-                                            ProcessMemory peer_memory) {
+std::unique_ptr<RecvLink> ArenaSeat::listen(const LinkSpec& spec, const SharedHeap& heap,
+                                            PeerHeap peer_heap, ProcessMemory peer_memory) {
   const int peer = member_of(spec.peer);
   take(recvs_made_, peer, spec);
   arena_->warm(peer, self_, spec.channel);
-  return std::make_unique<RingRecvLink>(arena_, peer, self_, spec.channel,
-                                        shuttles_with(peer, spec.channel), spec.peer,
-                                        std::move(peer_heap), peer_memory);
+  return std::make_unique<RingRecvLink>(
+      arena_, peer, self_, spec.channel, shuttles_with(peer, spec.channel), spec.peer,
+      is_crowded_ ? SharedHeap{} : heap, std::move(peer_heap), peer_memory);
 }
 
 std::shared_ptr<Shuttles> ArenaSeat::shuttles_with(int member, Channel channel) {

@@ -77,8 +77,9 @@ class ArenaSeat {
   void note_crowding(bool is_crowded);
   // `heap`: our own, which we lend from; `peer_heap`, `peer_memory`: the peer's, as far as we can
   // reach them.
-  std::unique_ptr<SendLink> connect(const LinkSpec& spec, const SharedHeap& heap);
-  std::unique_ptr<RecvLink> listen(const LinkSpec& spec, PeerHeap peer_heap,
+  std::unique_ptr<SendLink> connect(const LinkSpec& spec, const SharedHeap& heap,
+                                    PeerHeap peer_heap);
+  std::unique_ptr<RecvLink> listen(const LinkSpec& spec, const SharedHeap& heap, PeerHeap peer_heap,
                                    ProcessMemory peer_memory);
   Doorbell* doorbell() { return &bell_; }
 

@@ -102,6 +102,9 @@ class SendLink {
   // dead.
   virtual void withdraw() noexcept {}
   virtual bool is_written_to() noexcept { return false; }
+  // Copies a piece of what the peer is just copying out of memory that we lent, to where it wants
+  // it, if the two do that together. Whether there was one. For who has nothing else to do.
+  virtual bool try_help() { return false; }
 };
 
 class RecvLink {
@@ -119,6 +122,15 @@ class RecvLink {
   // Whether what was borrowed since the last release() was what the peer meant: it may have given
   // the operation up meanwhile.
   virtual bool still_lent() const { return true; }
+
+  // Copies what was borrowed to `into`, all of it, together with the peer if that has nothing else
+  // to do. kUnderWay: the peer still has a piece of it, so call again, until it is kDone.
+  enum class Copied : std::uint8_t { kNothing, kUnderWay, kDone };
+  virtual Copied copy_together(ByteView, std::byte* /*into*/, bool /*past_caches*/) {
+    return Copied::kNothing;
+  }
+  // Whether the peer still copies, or is stopped in the middle of it, while it runs.
+  virtual bool is_helped() noexcept { return false; }
 
   // Whether we can write to the peer's memory at all.
   virtual bool reaches_results() const noexcept { return false; }

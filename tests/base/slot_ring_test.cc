@@ -77,13 +77,13 @@ void stream(std::byte* memory, const SlotRingShape& shape, std::uint32_t message
 
 TEST(SlotRing, heads_and_homes_lie_where_the_drawing_says) {
   constexpr SlotRingShape kLarge{16, 65536};
-  EXPECT_EQ(kLarge.head_offset(1), 1280u);
+  EXPECT_EQ(kLarge.head_offset(1), 1408u);
   EXPECT_EQ(kLarge.data_offset(), 20480u);
   EXPECT_EQ(kLarge.data_offset(1), 20480u + 65536u);
   EXPECT_EQ(kLarge.shuttle_offset(), 20480u + 16u * 65536u);
   EXPECT_EQ(kLarge.bytes(), 20480u + 16u * 65536u + 8u * (65536u + 4096u));
   constexpr SlotRingShape kSmall{2, 64};
-  EXPECT_EQ(kSmall.data_offset(), 128u + 2u * 1152u);
+  EXPECT_EQ(kSmall.data_offset(), 256u + 2u * 1152u);
   EXPECT_EQ(kSmall.bytes(), 4096u + 8u * 4096u);
 }
 

@@ -40,15 +40,20 @@ struct GroupBlock;
 // What a process lends from, as one that is a device has it.
 class TestHeap {
  public:
+  static constexpr std::size_t kPartBytes = 131072;
+
   TestHeap();
   SharedHeap shared() const { return {memory_.data(), memory_.bytes(), fd_.get()}; }
   // A place of its own for each rank.
+  ByteSpan parts(int first, std::size_t count) const {
+    return ByteSpan(memory_.data(), memory_.bytes())
+        .subspan(index(first) * kPartBytes, count * kPartBytes);
+  }
   ByteSpan part(int rank) const {
     return ByteSpan(memory_.data(), memory_.bytes()).subspan(index(rank) * kPartBytes, kPartBytes);
   }
 
  private:
-  static constexpr std::size_t kPartBytes = 131072;
   static constexpr std::size_t kParts = 9;
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank) + 1; }
   UniqueFd fd_;

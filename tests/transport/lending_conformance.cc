@@ -265,6 +265,50 @@ TEST_P(Conformance, who_writes_a_result_is_seen) {
   });
 }
 
+// Of what lies in both heaps: whoever lent it copies some of it, if it has nothing else to do.
+TEST_P(Conformance, long_copies_are_made_together) {
+  constexpr std::size_t kBytes = 4 * TestHeap::kPartBytes;
+  run_ranks(GetParam(), 2, [](Rank& self) {
+    if (!self.transport().shares_memory()) return;
+    const ByteSpan from_there = self.heap().parts(0, 4);
+    const ByteSpan to_here = self.heap().parts(4, 4);
+    if (self.rank == 0) {
+      const auto to = self.connect(1);
+      self.barrier();
+      for (std::uint64_t message = 0; message < 20; ++message) {
+        require(!to->try_help(), "there is nothing to help with");
+        fill(from_there, message);
+        commit_loan(self, *to, *to->try_lend(from_there, {}));
+        self.wait_until([&] { return to->try_help() || to->try_flush(); });
+        self.wait_until([&] { return to->try_flush() || to->try_help(); });
+        self.wait_until([&] { return to->try_flush(); });
+        self.barrier();
+      }
+    } else {
+      const auto from = self.listen(0);
+      self.barrier();
+      for (std::uint64_t message = 0; message < 20; ++message) {
+        const ByteView lent = borrow(self, *from);
+        std::memset(to_here.data(), 0xee, kBytes);
+        Bytes elsewhere(kBytes);
+        require(from->copy_together(lent, elsewhere.data(), false) == RecvLink::Copied::kNothing,
+                "the peer was to write outside of the heap");
+        require(from->copy_together(lent.first(1000), to_here.data(), false) ==
+                    RecvLink::Copied::kNothing,
+                "a short copy is made by two");
+        self.wait_until([&] {
+          return from->copy_together(lent, to_here.data(), message % 2 == 0) ==
+                 RecvLink::Copied::kDone;
+        });
+        require(!from->is_helped(), "all is there");
+        check(to_here, kBytes, message);
+        from->release();
+        self.barrier();
+      }
+    }
+  });
+}
+
 // Rank 0 has two readers. Nobody has to wait for them, and what they have not taken stays.
 TEST_P(Conformance, what_lies_on_the_stage_is_read_there) {
   constexpr std::uint64_t kMessages = 40;

@@ -57,12 +57,12 @@ class ShmTransport final : public Transport {
 
   void note_crowding(bool is_crowded) override { seat_->note_crowding(is_crowded); }
   std::unique_ptr<SendLink> connect(const LinkSpec& spec) override {
-    return seat_->connect(spec, context_.heap);
+    return seat_->connect(spec, context_.heap, peer_heap(spec.peer));
   }
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override {
     PeerHeap heap = peer_heap(spec.peer);
     const bool is_known = heap.base != nullptr;
-    return seat_->listen(spec, std::move(heap),
+    return seat_->listen(spec, context_.heap, std::move(heap),
                          is_known ? readable_memory(spec.peer) : ProcessMemory());
   }
   bool has_come(const LinkSpec&) override { return true; }

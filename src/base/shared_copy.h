@@ -1,0 +1,159 @@
+// A copy that both sides of a link make: the one that wants it takes piece after piece, and the
+// other one, who has given the memory that it is made of and has nothing to do until it is made,
+// takes pieces, too. Whoever is free takes the next, so neither waits for one that is busy
+// elsewhere, but for the last piece under way.
+//
+//     ticket: number of the copy | its next piece     from | to | bytes     pieces of the giver's
+//
+// Zeroed memory is no copy. Who takes a piece changes the ticket, so who closes a copy knows how
+// many were taken, and that no more will be.
+//
+// Each side is used by one thread at a time. Nothing waits. The other side may be a faulty process:
+// what it says is to be checked before it is used, and it can only keep a copy from coming to an
+// end.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace catenary {
+
+struct alignas(64) SharedCopyWords {
+  std::atomic<std::uint64_t> ticket;
+  std::atomic<std::uint64_t> from;   // in the giver's memory
+  std::atomic<std::uint64_t> to;     // in the other one's
+  std::atomic<std::uint64_t> bytes;  // and kPastCaches
+  std::atomic<std::uint32_t> given;  // pieces that the giver has copied
+  std::atomic<std::uint32_t> giver;  // its process, once it takes some
+
+  static constexpr std::uint64_t kPastCaches = std::uint64_t{1} << 63;
+};
+static_assert(sizeof(SharedCopyWords) == 64);
+
+struct SharedPiece {
+  std::size_t at = 0;
+  std::size_t bytes = 0;
+};
+
+class SharedCopy {
+ public:
+  // Long enough that taking it costs nothing beside, short enough that the last one is soon done.
+  static constexpr std::size_t kPieceBytes = 32768;
+
+  static constexpr std::uint64_t pieces_of(std::uint64_t bytes) {
+    return (bytes + kPieceBytes - 1) / kPieceBytes;
+  }
+  static constexpr SharedPiece piece(std::uint64_t number, std::uint64_t bytes) {
+    const std::uint64_t at = number * kPieceBytes;
+    return {at, std::min<std::uint64_t>(kPieceBytes, bytes - at)};
+  }
+  static constexpr std::uint32_t piece_of(std::uint64_t ticket) {
+    return static_cast<std::uint32_t>(ticket);
+  }
+  static constexpr std::uint32_t number_of(std::uint64_t ticket) {
+    return static_cast<std::uint32_t>(ticket >> 32);
+  }
+  // In place of a piece: no more of them are given away.
+  static constexpr std::uint32_t kClosed = UINT32_MAX;
+};
+
+// The side that wants the copy.
+class SharedCopyOwner {
+ public:
+  explicit SharedCopyOwner(SharedCopyWords& words)
+      : words_(words),
+        number_(SharedCopy::number_of(words.ticket.load(std::memory_order_relaxed))) {}
+
+  struct Offer {
+    std::uint64_t from;
+    std::uint64_t to;
+    std::uint64_t bytes;
+    bool past_caches;
+  };
+  // Not before the last one has come to an end.
+  void open(const Offer& offer) {
+    bytes_ = offer.bytes;
+    mine_ = theirs_ = 0;
+    is_open_ = true;
+    // Relaxed, all of them: ordered by the store of the ticket.
+    words_.from.store(offer.from, std::memory_order_relaxed);
+    words_.to.store(offer.to, std::memory_order_relaxed);
+    words_.bytes.store(offer.bytes | (offer.past_caches ? SharedCopyWords::kPastCaches : 0),
+                       std::memory_order_relaxed);
+    words_.given.store(0, std::memory_order_relaxed);
+    words_.ticket.store(std::uint64_t{++number_} << 32, std::memory_order_release);
+  }
+  bool is_open() const { return is_open_; }
+
+  // The next piece for this side, none if all are taken.
+  std::optional<SharedPiece> take() {
+    const std::uint32_t next =
+        SharedCopy::piece_of(words_.ticket.fetch_add(1, std::memory_order_acq_rel));
+    if (next >= SharedCopy::pieces_of(bytes_)) return std::nullopt;
+    ++mine_;
+    return SharedCopy::piece(next, bytes_);
+  }
+  // No piece is taken from now on.
+  void close() {
+    if (!is_open_) return;
+    is_open_ = false;
+    const std::uint64_t closed = std::uint64_t{number_} << 32 | SharedCopy::kClosed;
+    const std::uint64_t taken =
+        SharedCopy::piece_of(words_.ticket.exchange(closed, std::memory_order_acq_rel));
+    theirs_ = static_cast<std::uint32_t>(std::min(taken, SharedCopy::pieces_of(bytes_))) - mine_;
+  }
+  // Whether the other side still has a piece under way. Acquire: if not, all that it wrote is
+  // there.
+  bool is_helped() const { return words_.given.load(std::memory_order_acquire) != theirs_; }
+  std::uint32_t giver() const { return words_.giver.load(std::memory_order_relaxed); }
+
+ private:
+  SharedCopyWords& words_;
+  std::uint32_t number_;
+  std::uint64_t bytes_ = 0;
+  std::uint32_t mine_ = 0;    // pieces
+  std::uint32_t theirs_ = 0;  // known once it is closed
+  bool is_open_ = false;
+};
+
+// The side that helps.
+class SharedCopyGiver {
+ public:
+  explicit SharedCopyGiver(SharedCopyWords& words) : words_(words) {}
+
+  struct Piece {
+    std::uint64_t from;
+    std::uint64_t to;
+    std::size_t bytes;
+    bool past_caches;
+  };
+  // A piece that is this side's to copy, which it does before it says done(); none if there is
+  // none. `fits` tells of an offer, before a piece of it is taken, whether it can be.
+  template <class Fits>
+  std::optional<Piece> take(std::uint32_t process, const Fits& fits) {
+    std::uint64_t ticket = words_.ticket.load(std::memory_order_acquire);
+    const std::uint32_t next = SharedCopy::piece_of(ticket);
+    if (ticket == 0 || next == SharedCopy::kClosed) return std::nullopt;
+    // Relaxed and once: with a ticket that has not changed meanwhile they belong to it.
+    const std::uint64_t from = words_.from.load(std::memory_order_relaxed);
+    const std::uint64_t to = words_.to.load(std::memory_order_relaxed);
+    const std::uint64_t word = words_.bytes.load(std::memory_order_relaxed);
+    const std::uint64_t bytes = word & ~SharedCopyWords::kPastCaches;
+    if (next >= SharedCopy::pieces_of(bytes) || !fits(from, to, bytes)) return std::nullopt;
+    words_.giver.store(process, std::memory_order_relaxed);
+    if (!words_.ticket.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acq_rel)) {
+      return std::nullopt;
+    }
+    const SharedPiece piece = SharedCopy::piece(next, bytes);
+    return Piece{from + piece.at, to + piece.at, piece.bytes, word != bytes};
+  }
+  void done() { words_.given.fetch_add(1, std::memory_order_release); }
+
+ private:
+  SharedCopyWords& words_;
+};
+
+}  // namespace catenary

@@ -1,0 +1,148 @@
+#include "src/base/shared_copy.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace catenary {
+namespace {
+
+constexpr std::size_t kPiece = SharedCopy::kPieceBytes;
+constexpr std::uint32_t kProcess = 7;
+
+const auto any = [](auto...) { return true; };
+
+class SharedCopyTest : public testing::Test {
+ protected:
+  void open(std::uint64_t bytes, bool past_caches = false) {
+    owner_.open({1000, 2000, bytes, past_caches});
+  }
+
+  SharedCopyWords words_{};
+  SharedCopyOwner owner_{words_};
+  SharedCopyGiver giver_{words_};
+};
+
+TEST_F(SharedCopyTest, is_made_alone_if_nobody_helps) {
+  EXPECT_FALSE(giver_.take(kProcess, any)) << "nothing was offered";
+  open(2 * kPiece + 5);
+  std::vector<SharedPiece> pieces;
+  while (const auto piece = owner_.take()) pieces.push_back(*piece);
+  ASSERT_EQ(pieces.size(), 3u);
+  EXPECT_EQ(pieces[1].at, kPiece);
+  EXPECT_EQ(pieces[1].bytes, kPiece);
+  EXPECT_EQ(pieces[2].at, 2 * kPiece);
+  EXPECT_EQ(pieces[2].bytes, 5u);
+  owner_.close();
+  EXPECT_FALSE(owner_.is_helped());
+  EXPECT_FALSE(giver_.take(kProcess, any)) << "it is over";
+}
+
+TEST_F(SharedCopyTest, each_piece_is_one_sides) {
+  open(4 * kPiece, true);
+  EXPECT_EQ(owner_.take()->at, 0u);
+  const auto helped = giver_.take(kProcess, any);
+  ASSERT_TRUE(helped);
+  EXPECT_EQ(helped->from, 1000 + kPiece);
+  EXPECT_EQ(helped->to, 2000 + kPiece);
+  EXPECT_EQ(helped->bytes, kPiece);
+  EXPECT_TRUE(helped->past_caches);
+  EXPECT_EQ(owner_.take()->at, 2 * kPiece);
+  owner_.close();
+  EXPECT_FALSE(giver_.take(kProcess, any)) << "the last piece was not to be given away";
+  EXPECT_TRUE(owner_.is_helped());
+  EXPECT_EQ(owner_.giver(), kProcess);
+  giver_.done();
+  EXPECT_FALSE(owner_.is_helped());
+}
+
+TEST_F(SharedCopyTest, who_helps_looks_at_the_offer_first) {
+  open(3 * kPiece);
+  const auto refuse = [](std::uint64_t from, std::uint64_t to, std::uint64_t bytes) {
+    EXPECT_EQ(from, 1000u);
+    EXPECT_EQ(to, 2000u);
+    EXPECT_EQ(bytes, 3 * kPiece);
+    return false;
+  };
+  EXPECT_FALSE(giver_.take(kProcess, refuse));
+  owner_.close();
+  EXPECT_FALSE(owner_.is_helped()) << "no piece was taken";
+}
+
+TEST_F(SharedCopyTest, begins_anew_each_time) {
+  open(2 * kPiece);
+  EXPECT_TRUE(giver_.take(kProcess, any));
+  giver_.done();
+  EXPECT_TRUE(owner_.take());
+  EXPECT_FALSE(owner_.take());
+  EXPECT_FALSE(giver_.take(kProcess, any));
+  owner_.close();
+  EXPECT_FALSE(owner_.is_helped());
+  open(kPiece);
+  const auto piece = giver_.take(kProcess, any);
+  ASSERT_TRUE(piece);
+  EXPECT_EQ(piece->from, 1000u);
+  EXPECT_FALSE(owner_.take());
+  owner_.close();
+  EXPECT_TRUE(owner_.is_helped());
+  giver_.done();
+  EXPECT_FALSE(owner_.is_helped());
+}
+
+// What the other side writes there is not believed.
+TEST_F(SharedCopyTest, a_damaged_ticket_ends_it) {
+  open(2 * kPiece);
+  words_.ticket.store(~std::uint64_t{0});
+  EXPECT_FALSE(owner_.take());
+  owner_.close();
+  words_.ticket.store(std::uint64_t{5} << 32 | 77);
+  EXPECT_FALSE(giver_.take(kProcess, any)) << "a piece beyond the end";
+}
+
+// Both at once, many copies of odd lengths, every byte.
+TEST_F(SharedCopyTest, two_threads_copy_all_of_it) {
+  constexpr std::size_t kMost = 12 * kPiece;
+  constexpr int kCopies = 2000;
+  std::vector<unsigned char> from(kMost);
+  std::vector<unsigned char> to(kMost);
+  std::iota(from.begin(), from.end(), static_cast<unsigned char>(0));
+  std::atomic<bool> over = false;
+  std::uint64_t helped = 0;
+  std::thread other([&] {
+    while (!over.load()) {
+      const auto piece = giver_.take(kProcess, any);
+      if (!piece) {
+        std::this_thread::yield();
+        continue;
+      }
+      std::memcpy(to.data() + piece->to, from.data() + piece->from, piece->bytes);
+      ++helped;
+      giver_.done();
+    }
+  });
+  std::minstd_rand random(1);
+  for (int copy = 0; copy < kCopies; ++copy) {
+    const std::size_t bytes = 1 + random() % kMost;
+    std::fill(to.begin(), to.end(), static_cast<unsigned char>(0xee));
+    owner_.open({0, 0, bytes, false});
+    while (const auto piece = owner_.take()) {
+      std::memcpy(to.data() + piece->at, from.data() + piece->at, piece->bytes);
+    }
+    owner_.close();
+    while (owner_.is_helped()) std::this_thread::yield();
+    ASSERT_EQ(std::memcmp(to.data(), from.data(), bytes), 0) << "copy " << copy;
+    if (bytes < kMost) {
+      ASSERT_EQ(to[bytes], 0xee) << "more was written";
+    }
+  }
+  over = true;
+  other.join();
+  EXPECT_GT(helped, 0u);
+}
+
+}  // namespace
+}  // namespace catenary
