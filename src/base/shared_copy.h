@@ -9,8 +9,8 @@
 // many were taken, and that no more will be.
 //
 // Each side is used by one thread at a time. Nothing waits. The other side may be a faulty process:
-// what it says is to be checked before it is used, and it can only keep a copy from coming to an
-// end.
+// what it says is to be checked before it is used, and then it can keep a copy from coming to an
+// end, or say that it has copied what it has not, but no more.
 #pragma once
 
 #include <algorithm>
@@ -90,6 +90,7 @@ class SharedCopyOwner {
 
   // The next piece for this side, none if all are taken.
   std::optional<SharedPiece> take() {
+    if (mine_ >= SharedCopy::pieces_of(bytes_)) return std::nullopt;
     const std::uint32_t next =
         SharedCopy::piece_of(words_.ticket.fetch_add(1, std::memory_order_acq_rel));
     if (next >= SharedCopy::pieces_of(bytes_)) return std::nullopt;
@@ -130,6 +131,11 @@ class SharedCopyGiver {
     std::size_t bytes;
     bool past_caches;
   };
+  // Whether there is a copy at all, of which pieces may be left. The cheaper question.
+  bool is_asked() const {
+    const std::uint64_t ticket = words_.ticket.load(std::memory_order_relaxed);
+    return ticket != 0 && SharedCopy::piece_of(ticket) != SharedCopy::kClosed;
+  }
   // A piece that is this side's to copy, which it does before it says done(); none if there is
   // none. `fits` tells of an offer, before a piece of it is taken, whether it can be.
   template <class Fits>

@@ -143,7 +143,7 @@ bool GroupRun::fail(const std::exception& error) noexcept {
 }
 
 // Whether users may have their buffers back: no peer reads what is lent as if it still were, and
-// none writes a result.
+// none writes to them.
 bool GroupRun::is_taken_back() noexcept {
   if (!withdrawn_) {
     withdraw();
@@ -154,9 +154,9 @@ bool GroupRun::is_taken_back() noexcept {
     if (writer == kNobody) continue;
     if (!withdrawn_->passed()) return false;
     CATENARY_WARN(
-        format("rank %d has stopped in the middle of writing a result of an operation that "
-               "is given up; if it goes on, up to 64 KB of the operation's output will "
-               "change once more",
+        format("rank %d has stopped in the middle of writing to the output of an operation that "
+               "is given up; if it goes on, up to 64 KB of that will change "
+               "once more",
                writer));
     return true;
   }

@@ -58,7 +58,7 @@ class RunOwner {
   // A run threw: becomes the communicator's failure unless it already has one. False: once it is
   // known why, which may_go_on() tells.
   virtual bool run_failed(const std::exception& error) noexcept = 0;
-  // Peers may put results into the output of one collective more, or less; by who drives.
+  // Peers may write to the output of one collective more, or less; by who drives.
   void opens_to_writers(int more) noexcept {
     open_to_writers_.store(open_to_writers_.load(std::memory_order_relaxed) + more,
                            std::memory_order_release);

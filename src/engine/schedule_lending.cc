@@ -1,4 +1,6 @@
 // What a run does not copy into slots: it lends memory, its own or that of the stage.
+#include <algorithm>
+
 #include "src/engine/schedule_run.h"
 
 namespace catenary {
@@ -83,12 +85,10 @@ bool ScheduleRun::take_together(const PlannedStep& step, ByteView borrowed, std:
   return false;
 }
 
-// Peers that copy what we lent are helped, while there is nothing else to do.
+// Helps a peer that copies what we lent, for one piece of it: other work is to be looked at, too.
 bool ScheduleRun::help() {
-  bool helped = false;
-  if (!helps_) return false;
-  for (const SendTo& sent : spec_.plan->sends) helped = sent.link->try_help() || helped;
-  return helped;
+  return helps_ && std::ranges::any_of(spec_.plan->sends,
+                                       [](const SendTo& sent) { return sent.link->try_help(); });
 }
 
 int ScheduleRun::writer() const noexcept {

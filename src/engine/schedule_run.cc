@@ -17,7 +17,8 @@ namespace {
 // memory.
 constexpr std::size_t kWrittenAtATime = 65536;
 
-// Of what is shorter no link makes copies together with its peer.
+// Chunks of so many bytes are copied by both ranks, if one is free: what is shorter, but as it was
+// left by the last operation, lies in the caches of who copies it.
 constexpr std::size_t kLeastHelped = std::size_t{1} << 19;
 
 }  // namespace
@@ -46,7 +47,8 @@ void ScheduleRun::take(const RunSpec& spec) {
   const Slicing& slicing = spec_.slicing;
   // An operation on nothing still tells its peers so.
   passes_ = std::max<std::size_t>(slicing.passes(), 1);
-  helps_ = spec_.least_loan != SIZE_MAX && slicing.longest_part() * element_bytes_ >= kLeastHelped;
+  const std::size_t longest = slicing.partition().longest_chunk() * element_bytes_;
+  helps_ = spec_.least_loan != SIZE_MAX && longest >= kLeastHelped;
   is_lone_ = spec_.plan->chunk_count == 1 && spec_.parts == nullptr && passes_ == 1;
   if (!is_lone_) return;
   const Range whole = slicing.partition().chunk(0);

@@ -88,7 +88,7 @@ class ScheduleRun {
   std::vector<bool> opened(int nranks) const;
   // It is given up: what is lent may change from now on, once there is no writer().
   void withdraw() const noexcept;
-  // A rank that is putting a result into our output just now, or kNobody.
+  // A rank that is writing to our output just now, a result or a piece of what it lent, or kNobody.
   int writer() const noexcept;
   // Whether peers may write to our output while it runs: results, or pieces of what they lent.
   bool is_open_to_writers() const {

@@ -42,8 +42,9 @@ std::size_t channel_index(int member, Channel channel) {
   return static_cast<std::size_t>(member) * kChannelCount + static_cast<std::size_t>(channel);
 }
 
-// Shorter copies are made sooner than two can share them.
-constexpr std::size_t kLeastTogether = std::size_t{1} << 19;
+// Shorter loans, or parts of them, are copied sooner than two can share that. (How long chunks must
+// be, which may be lent in parts, is for who copies to say.)
+constexpr std::size_t kLeastTogether = std::size_t{1} << 17;
 
 // How a receiver can borrow: it has mapped our heap; the kernel copies for it.
 constexpr std::uint32_t kByMapping = 1;
@@ -61,8 +62,8 @@ class RingSendLink final : public SendLink {
  public:
   RingSendLink(std::shared_ptr<const RingArena> arena, int from, int to, int peer, Channel channel,
                std::size_t belt_bytes, std::shared_ptr<Shuttles> shuttles,
-               std::shared_ptr<StageRing> stage, const SharedHeap& heap, PeerHeap peer_heap,
-               std::size_t least_fetched)
+               std::shared_ptr<StageRing> stage, const SharedHeap& heap,
+               ArenaSeat::HeapReacher peer_heap, std::size_t least_fetched)
       : arena_(std::move(arena)),
         shuttles_(std::move(shuttles)),
         stage_(std::move(stage)),
@@ -72,7 +73,7 @@ class RingSendLink final : public SendLink {
         copy_(copy_words(arena_->ring(from, to, channel))),
         peer_(peer),
         heap_(heap),
-        peer_heap_(std::move(peer_heap)),
+        reach_peer_heap_(std::move(peer_heap)),
         least_fetched_(least_fetched) {}
 
   ~RingSendLink() override { stage_->forget(ring_); }
@@ -119,14 +120,16 @@ class RingSendLink final : public SendLink {
     return process != 0 && process_runs(process);
   }
   bool try_help() override {
-    if (!lent_ || !peer_heap_.is_writable) return false;
+    if (!lent_ || !copy_.is_asked()) return false;
+    if (!peer_heap_) peer_heap_ = reach_peer_heap_();
+    if (!peer_heap_->is_writable) return false;
     const auto fits = [this](std::uint64_t from, std::uint64_t to, std::uint64_t bytes) {
-      return is_within(from, bytes, heap_.bytes) && is_within(to, bytes, peer_heap_.bytes);
+      return is_within(from, bytes, heap_.bytes) && is_within(to, bytes, peer_heap_->bytes);
     };
     const auto piece = copy_.take(process_, fits);
     if (!piece) return false;
     const auto copied = piece->past_caches ? copy_streaming : copy;
-    copied(peer_heap_.base + piece->to, heap_.base + piece->from, piece->bytes);
+    copied(peer_heap_->base + piece->to, heap_.base + piece->from, piece->bytes);
     copy_.done();
     peer_bell_.ring();
     return true;
@@ -161,7 +164,8 @@ class RingSendLink final : public SendLink {
   SharedCopyGiver copy_;
   int peer_;
   SharedHeap heap_;
-  PeerHeap peer_heap_;
+  ArenaSeat::HeapReacher reach_peer_heap_;
+  std::optional<PeerHeap> peer_heap_;  // once it was reached for
   const std::uint32_t process_ = static_cast<std::uint32_t>(::getpid());
   SlotWriter writer_{now_ns};
   std::size_t least_fetched_;
@@ -245,7 +249,6 @@ class RingRecvLink final : public RecvLink {
     copy_.open({static_cast<std::uint64_t>(borrowed.data() - peer_heap_.base),
                 static_cast<std::uint64_t>(into - heap_.base), borrowed.size(), past_caches});
     is_copying_ = true;
-    peer_bell_.ring();
     while (const std::optional<SharedPiece> piece = copy_.take()) {
       (past_caches ? copy_streaming : copy)(into + piece->at, borrowed.data() + piece->at,
                                             piece->bytes);
@@ -413,7 +416,7 @@ void ArenaSeat::note_crowding(bool is_crowded) {
 }
 
 std::unique_ptr<SendLink> ArenaSeat::connect(const LinkSpec& spec, const SharedHeap& heap,
-                                             PeerHeap peer_heap) {
+                                             ArenaSeat::HeapReacher peer_heap) {
   const int peer = member_of(spec.peer);
   take(sends_made_, peer, spec);
   arena_->warm(self_, peer, spec.channel);

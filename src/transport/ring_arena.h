@@ -16,6 +16,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -76,9 +77,10 @@ class ArenaSeat {
   // shorter than belts, are better: links that are made from now on use these and shuttles only.
   void note_crowding(bool is_crowded);
   // `heap`: our own, which we lend from; `peer_heap`, `peer_memory`: the peer's, as far as we can
-  // reach them.
+  // reach them, which a sender does only once there is something to be written there.
+  using HeapReacher = std::function<PeerHeap()>;
   std::unique_ptr<SendLink> connect(const LinkSpec& spec, const SharedHeap& heap,
-                                    PeerHeap peer_heap);
+                                    HeapReacher peer_heap);
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec, const SharedHeap& heap, PeerHeap peer_heap,
                                    ProcessMemory peer_memory);
   Doorbell* doorbell() { return &bell_; }

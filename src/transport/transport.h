@@ -129,7 +129,8 @@ class RecvLink {
   virtual Copied copy_together(ByteView, std::byte* /*into*/, bool /*past_caches*/) {
     return Copied::kNothing;
   }
-  // Whether the peer still copies, or is stopped in the middle of it, while it runs.
+  // Whether the peer still copies, or is stopped in the middle of it, while it runs: as with
+  // SendLink::is_written_to(), memory that is given up is not the owner's before that is over.
   virtual bool is_helped() noexcept { return false; }
 
   // Whether we can write to the peer's memory at all.

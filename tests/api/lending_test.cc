@@ -98,12 +98,25 @@ void body(int rank, int nranks, const ncclUniqueId& id) {
   require(copied_mapped != lends, "mapped memory is lent exactly where that is not switched off");
 }
 
-// Two ranks sum into each other's memory, again and again, until rank 0 stops the other's process
+constexpr std::size_t kLong = std::size_t{1} << 22;
+
+using Operation = ncclResult_t (*)(int rank, float* given, float* taken, ncclComm_t comm,
+                                   catStream_t stream);
+ncclResult_t sum(int, float* given, float* taken, ncclComm_t comm, catStream_t stream) {
+  return ncclAllReduce(given, taken, kLong, ncclFloat32, ncclSum, comm, stream);
+}
+// Rank 1 waits until what it lent is taken, and helps.
+ncclResult_t take(int rank, float* given, float* taken, ncclComm_t comm, catStream_t stream) {
+  float* const data = rank == 0 ? taken : given;
+  return ncclBroadcast(data, data, kLong, ncclFloat32, 1, comm, stream);
+}
+
+// Two ranks write into each other's memory, again and again, until rank 0 stops the other's process
 // for a while and gives up: then its memory is its own, although the other one goes on later,
 // mostly in the middle of writing.
-void abort_while_results_come(int rank, int nranks, const ncclUniqueId& id) {
-  constexpr std::size_t kLong = std::size_t{1} << 22;
-  constexpr int kSums = 40;
+template <Operation kOperation>
+void abort_while_written_to(int rank, int nranks, const ncclUniqueId& id) {
+  constexpr int kOperations = 40;
   const Device device(rank);
   ncclComm_t comm = nullptr;
   require_success(ncclCommInitRank(&comm, nranks, id, rank), "ncclCommInitRank");
@@ -113,10 +126,9 @@ void abort_while_results_come(int rank, int nranks, const ncclUniqueId& id) {
   int peer = ::getpid();  // of rank 1, as its broadcast says
   require_success(ncclBcast(&peer, 1, ncclInt32, 1, comm, stream), "Bcast");
   require(catStreamSynchronize(stream) == catSuccess, "catStreamSynchronize");
-  for (int i = 0; i < kSums; ++i) {
-    const ncclResult_t summed =
-        ncclAllReduce(given.data(), taken.data(), kLong, ncclFloat32, ncclSum, comm, stream);
-    if (rank == 0) require_success(summed, "AllReduce");
+  for (int i = 0; i < kOperations; ++i) {
+    const ncclResult_t enqueued = kOperation(rank, given.data(), taken.data(), comm, stream);
+    if (rank == 0) require_success(enqueued, "enqueue");
   }
   if (rank == 0) {
     std::this_thread::sleep_for(milliseconds(20));
@@ -145,7 +157,14 @@ TEST(Lending, of_mapped_memory_between_processes) {
 
 TEST(Lending, of_places_for_results_ends_with_an_abort) {
   for (int round = 0; round < 8; ++round) {
-    for (const std::string& failure : run_ranks({2, 1}, abort_while_results_come))
+    for (const std::string& failure : run_ranks({2, 1}, abort_while_written_to<sum>))
+      ADD_FAILURE() << failure;
+  }
+}
+
+TEST(Lending, of_what_both_copy_ends_with_an_abort) {
+  for (int round = 0; round < 8; ++round) {
+    for (const std::string& failure : run_ranks({2, 1}, abort_while_written_to<take>))
       ADD_FAILURE() << failure;
   }
 }

@@ -1,6 +1,7 @@
 // Links and a communicator that do what a test says, and tell what was done to them.
 #pragma once
 
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <optional>
@@ -32,6 +33,7 @@ struct FakeSend final : SendLink {
   }
   void withdraw() noexcept override { withdrawn = true; }
   bool is_written_to() noexcept override { return written_to; }
+  bool try_help() override { return pieces > 0 && pieces-- > 0; }
 
   Bytes slot;
   std::size_t committed = 0;
@@ -40,6 +42,7 @@ struct FakeSend final : SendLink {
   const std::byte* wanted_at = nullptr;  // what the peer makes of it
   bool withdrawn = false;
   bool written_to = false;              // by the peer, as if a result were wanted
+  int pieces = 0;                       // that the peer would have us copy
   const std::byte* unmapped = nullptr;  // memory that nobody else can map
   const std::byte* watched = nullptr;   // a byte, and what it was when the message went
   std::byte watched_at_commit{};
@@ -60,6 +63,13 @@ struct FakeRecv final : RecvLink {
     return ByteView(memory).subspan(loan.offset, loan.bytes);
   }
   bool still_lent() const override { return !withdrawn; }
+  Copied copy_together(ByteView borrowed, std::byte* into, bool) override {
+    ++asked;
+    const Copied now = asked <= copied.size() ? copied[asked - 1] : Copied::kNothing;
+    if (now == Copied::kDone) std::memcpy(into, borrowed.data(), borrowed.size());
+    return now;
+  }
+  bool is_helped() noexcept override { return helped; }
   bool reaches_results() const noexcept override { return true; }
   std::byte* place_for_result(const Loan& loan) override { return result.data() + loan.result; }
   bool try_begin_writing() override { return writes = !withdrawn; }
@@ -79,6 +89,9 @@ struct FakeRecv final : RecvLink {
   bool writes = false;
   bool written_outside = false;  // of the time that the peer knows of
   std::function<void()> after_writing;
+  std::vector<Copied> copied;  // what comes of a copy that both make, each time it is asked for
+  std::size_t asked = 0;
+  bool helped = false;  // the peer has a piece of it
   bool withdrawn = false;
   bool released = false;
   int releases = 0;

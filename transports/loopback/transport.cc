@@ -31,7 +31,7 @@ class LoopbackTransport final : public Transport {
 
   void note_crowding(bool is_crowded) override { seat_->note_crowding(is_crowded); }
   std::unique_ptr<SendLink> connect(const LinkSpec& spec) override {
-    return seat_->connect(spec, context_.heap, own_heap());
+    return seat_->connect(spec, context_.heap, [this] { return own_heap(); });
   }
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override {
     const bool fetches = context_.least_fetched != SIZE_MAX;

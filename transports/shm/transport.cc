@@ -57,7 +57,8 @@ class ShmTransport final : public Transport {
 
   void note_crowding(bool is_crowded) override { seat_->note_crowding(is_crowded); }
   std::unique_ptr<SendLink> connect(const LinkSpec& spec) override {
-    return seat_->connect(spec, context_.heap, peer_heap(spec.peer));
+    return seat_->connect(spec, context_.heap,
+                          [this, peer = spec.peer] { return peer_heap(peer); });
   }
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override {
     PeerHeap heap = peer_heap(spec.peer);
@@ -75,7 +76,7 @@ class ShmTransport final : public Transport {
       return map_heap(heaps_[static_cast<std::size_t>(peer)]);
     } catch (const Error& error) {
       log_info(Subsystem::kShm, -1,
-               format("Rank %d does not read memory of rank %d where it lies: %s", context_.rank,
+               format("Rank %d does not reach memory of rank %d where it lies: %s", context_.rank,
                       peer, error.what()));
       return {};
     }

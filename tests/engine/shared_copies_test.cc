@@ -1,0 +1,151 @@
+// What a run does with long loans that are only kept: both ranks copy, and nothing is over before
+// both have done their part.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "src/engine/schedule_run.h"
+#include "tests/engine/fake_links.h"
+
+namespace catenary {
+namespace {
+
+using Copied = RecvLink::Copied;
+constexpr std::size_t kLong = std::size_t{1} << 19;
+
+class SharedCopies : public testing::Test {
+ protected:
+  explicit SharedCopies(std::size_t bytes = kLong)
+      : bytes_(bytes), given_(bytes, std::byte{1}), taken_(bytes, std::byte{2}) {
+    descriptor_.kind = Collective::kBroadcast;
+    descriptor_.count = bytes;
+    recv_.memory.assign(bytes, std::byte{3});
+  }
+
+  RunSpec spec() const {
+    RunSpec spec;
+    spec.plan = &plan_;
+    spec.input = given_.data();
+    spec.output = const_cast<std::byte*>(taken_.data());
+    spec.slicing = Slicing(Partition::split(bytes_, 1, 1), 65536, 15);
+    spec.descriptor = descriptor_;
+    spec.least_loan = kLeastLoan;
+    return spec;
+  }
+  void plan_send() {
+    plan_.steps = {{.send = &send_,
+                    .src = input(0),
+                    .extent = input(0),
+                    .lending = {input(0), true},
+                    .send_to = 1,
+                    .opens_send = true}};
+    plan_.sends = {{&send_, 1}};
+  }
+  void plan_recv() {
+    plan_.steps = {{.recv = &recv_,
+                    .dst = output(0),
+                    .extent = output(0),
+                    .recv_from = 1,
+                    .opens_recv = true}};
+    const Loan loan{0, bytes_};
+    recv_.message.resize(sizeof descriptor_ + sizeof loan);
+    std::memcpy(recv_.message.data(), &descriptor_, sizeof descriptor_);
+    std::memcpy(recv_.message.data() + sizeof descriptor_, &loan, sizeof loan);
+  }
+
+  std::size_t bytes_;
+  Descriptor descriptor_;
+  FakeSend send_;
+  FakeRecv recv_;
+  Plan plan_;
+  Bytes given_;
+  Bytes taken_;
+};
+
+class ShortCopies : public SharedCopies {
+ protected:
+  ShortCopies() : SharedCopies(kLong - 1) {}
+};
+
+TEST_F(SharedCopies, are_not_over_before_the_peer_has_done_its_part) {
+  plan_recv();
+  recv_.copied = {Copied::kUnderWay, Copied::kUnderWay, Copied::kDone};
+  ScheduleRun run(spec());
+  EXPECT_TRUE(run.is_open_to_writers());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_NE(run.advance(), Task::Progress::kDone);
+    EXPECT_FALSE(run.still_waits()) << "nobody would look again";
+    EXPECT_EQ(run.waits_for(), 1);
+    EXPECT_EQ(recv_.releases, 0);
+    recv_.helped = true;
+    EXPECT_EQ(run.writer(), 1);
+    recv_.helped = false;
+    EXPECT_EQ(run.writer(), kNobody);
+  }
+  EXPECT_EQ(run.advance(), Task::Progress::kDone);
+  EXPECT_EQ(recv_.asked, 3u);
+  EXPECT_EQ(recv_.releases, 1);
+  EXPECT_EQ(taken_, recv_.memory);
+}
+
+TEST_F(SharedCopies, are_made_alone_where_the_link_cannot_share_them) {
+  plan_recv();
+  EXPECT_EQ(ScheduleRun(spec()).advance(), Task::Progress::kDone);
+  EXPECT_EQ(recv_.asked, 1u);
+  EXPECT_EQ(taken_, recv_.memory);
+}
+
+TEST_F(SharedCopies, of_what_was_withdrawn_are_not_used) {
+  plan_recv();
+  recv_.copied = {Copied::kDone};
+  recv_.withdrawn = true;
+  ScheduleRun run(spec());
+  EXPECT_THROW(run.advance(), Error);
+  EXPECT_EQ(recv_.releases, 0);
+}
+
+TEST_F(SharedCopies, are_forgotten_in_the_next_life) {
+  plan_recv();
+  recv_.copied = {Copied::kUnderWay};
+  ScheduleRun run(spec());
+  run.advance();
+  recv_.helped = true;
+  run.begin(spec(), given_.data(), taken_.data(), 0);
+  EXPECT_EQ(run.writer(), kNobody);
+}
+
+TEST_F(SharedCopies, are_helped_with_by_who_waits_to_be_taken) {
+  plan_send();
+  send_.pieces = 2;
+  ScheduleRun run(spec());
+  EXPECT_EQ(run.advance(), Task::Progress::kSome);  // lends
+  EXPECT_EQ(send_.pieces, 2) << "before there was nothing else to do";
+  EXPECT_EQ(run.advance(), Task::Progress::kSome);
+  EXPECT_EQ(send_.pieces, 1) << "one at a time";
+  EXPECT_EQ(run.advance(), Task::Progress::kSome);
+  EXPECT_EQ(run.advance(), Task::Progress::kNone);
+  send_.lent = nullptr;
+  EXPECT_EQ(run.advance(), Task::Progress::kDone);
+}
+
+TEST_F(ShortCopies, are_made_alone) {
+  plan_recv();
+  recv_.copied = {Copied::kUnderWay};
+  ScheduleRun run(spec());
+  EXPECT_FALSE(run.is_open_to_writers());
+  EXPECT_EQ(run.advance(), Task::Progress::kDone);
+  EXPECT_EQ(recv_.asked, 0u);
+  EXPECT_EQ(taken_, recv_.memory);
+}
+
+TEST_F(ShortCopies, are_not_helped_with) {
+  plan_send();
+  send_.pieces = 1;
+  ScheduleRun run(spec());
+  run.advance();
+  EXPECT_EQ(run.advance(), Task::Progress::kNone);
+  EXPECT_EQ(send_.pieces, 1);
+}
+
+}  // namespace
+}  // namespace catenary
