@@ -77,7 +77,6 @@ class SharedCopyOwner {
   void open(const Offer& offer) {
     bytes_ = offer.bytes;
     mine_ = theirs_ = 0;
-    is_open_ = true;
     // Relaxed, all of them: ordered by the store of the ticket.
     words_.from.store(offer.from, std::memory_order_relaxed);
     words_.to.store(offer.to, std::memory_order_relaxed);
@@ -86,7 +85,6 @@ class SharedCopyOwner {
     words_.given.store(0, std::memory_order_relaxed);
     words_.ticket.store(std::uint64_t{++number_} << 32, std::memory_order_release);
   }
-  bool is_open() const { return is_open_; }
 
   // The next piece for this side, none if all are taken.
   std::optional<SharedPiece> take() {
@@ -97,10 +95,8 @@ class SharedCopyOwner {
     ++mine_;
     return SharedCopy::piece(next, bytes_);
   }
-  // No piece is taken from now on.
+  // Once, after open(): no piece is taken from now on.
   void close() {
-    if (!is_open_) return;
-    is_open_ = false;
     const std::uint64_t closed = std::uint64_t{number_} << 32 | SharedCopy::kClosed;
     const std::uint64_t taken =
         SharedCopy::piece_of(words_.ticket.exchange(closed, std::memory_order_acq_rel));
@@ -117,7 +113,6 @@ class SharedCopyOwner {
   std::uint64_t bytes_ = 0;
   std::uint32_t mine_ = 0;    // pieces
   std::uint32_t theirs_ = 0;  // known once it is closed
-  bool is_open_ = false;
 };
 
 // The side that helps.
@@ -142,12 +137,12 @@ class SharedCopyGiver {
   std::optional<Piece> take(std::uint32_t process, const Fits& fits) {
     std::uint64_t ticket = words_.ticket.load(std::memory_order_acquire);
     const std::uint32_t next = SharedCopy::piece_of(ticket);
-    if (ticket == 0 || next == SharedCopy::kClosed) return std::nullopt;
     // Relaxed and once: with a ticket that has not changed meanwhile they belong to it.
     const std::uint64_t from = words_.from.load(std::memory_order_relaxed);
     const std::uint64_t to = words_.to.load(std::memory_order_relaxed);
     const std::uint64_t word = words_.bytes.load(std::memory_order_relaxed);
     const std::uint64_t bytes = word & ~SharedCopyWords::kPastCaches;
+    // No copy has no pieces, and one that is closed is beyond its last.
     if (next >= SharedCopy::pieces_of(bytes) || !fits(from, to, bytes)) return std::nullopt;
     words_.giver.store(process, std::memory_order_relaxed);
     if (!words_.ticket.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acq_rel)) {

@@ -242,8 +242,7 @@ class RingRecvLink final : public RecvLink {
 
  private:
   bool is_in_peers_heap(ByteView memory) const {
-    const auto offset = static_cast<std::size_t>(memory.data() - peer_heap_.base);
-    return peer_heap_.base != nullptr && is_within(offset, memory.size(), peer_heap_.bytes);
+    return SharedHeap{peer_heap_.base, peer_heap_.bytes}.holds(memory);
   }
   void copy_with_peer(ByteView borrowed, std::byte* into, bool past_caches) {
     copy_.open({static_cast<std::uint64_t>(borrowed.data() - peer_heap_.base),

@@ -49,9 +49,7 @@ class TestHeap {
     return ByteSpan(memory_.data(), memory_.bytes())
         .subspan(index(first) * kPartBytes, count * kPartBytes);
   }
-  ByteSpan part(int rank) const {
-    return ByteSpan(memory_.data(), memory_.bytes()).subspan(index(rank) * kPartBytes, kPartBytes);
-  }
+  ByteSpan part(int rank) const { return parts(rank, 1); }
 
  private:
   static constexpr std::size_t kParts = 9;
