@@ -1,5 +1,6 @@
 #include "tests/api/collective_cases.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -87,8 +88,11 @@ class Buffer {
       put_element(at(first + i), type_, value(i));
     const std::size_t width = element_bytes(type_);
     auto* base = static_cast<unsigned char*>(at(first));
-    for (std::size_t i = kPeriod * width; i < count * width; ++i)
-      base[i] = base[i - kPeriod * width];
+    std::size_t repeated = 0;
+    for (std::size_t done = kPeriod * width; done < count * width; done += repeated) {
+      repeated = std::min(done, count * width - done);
+      std::memcpy(base + done, base, repeated);
+    }
   }
 
   bool operator==(const Buffer& other) const {

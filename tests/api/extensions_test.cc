@@ -80,9 +80,10 @@ void check(const std::vector<int>& buffer, const Counts& counts, const Counts& d
   std::vector<int> expected(buffer.size(), kGap);
   fill(expected, counts, displs, value);
   for (std::size_t i = 0; i < buffer.size(); ++i) {
-    require(buffer[i] == expected[i], std::string(what) + ": element " + std::to_string(i) +
-                                          " is " + std::to_string(buffer[i]) + ", not " +
-                                          std::to_string(expected[i]));
+    require(buffer[i] == expected[i], [&] {
+      return std::string(what) + ": element " + std::to_string(i) + " is " +
+             std::to_string(buffer[i]) + ", not " + std::to_string(expected[i]);
+    });
   }
 }
 
@@ -175,7 +176,8 @@ TEST_P(Uneven, reduce_scatter_reduces_every_part_for_its_rank) {
         return all;
       };
       for (std::size_t i = 0; i < counts[own]; ++i) {
-        require(result[i] == sum(i), "ReduceScatterv: element " + std::to_string(i));
+        require(result[i] == sum(i),
+                [&] { return "ReduceScatterv: element " + std::to_string(i); });
         before[displs[own] + i] = input[displs[own] + i];
       }
       require(input == before, "ReduceScatterv changed its input beside this rank's part");

@@ -120,7 +120,9 @@ TEST(Average, of_floats_multiplies_each_input_by_the_rounded_reciprocal) {
     seat.finish();
     const float product = 1e6f * third;
     const float expected = (product + product) + product;
-    for (const float value : data) require(value == expected, "got " + std::to_string(value));
+    for (const float value : data) {
+      require(value == expected, [&] { return "got " + std::to_string(value); });
+    }
   });
 }
 

@@ -114,7 +114,7 @@ TEST(AllToAll, in_place_is_right) {
     seat.finish();
     for (std::size_t i = 0; i < values.size(); ++i) {
       require(values[i] == 3 * seat.rank + static_cast<int>(i / kCount),
-              "element " + std::to_string(i));
+              [&] { return "element " + std::to_string(i); });
     }
   });
 }

@@ -66,8 +66,10 @@ void expect_got(const Seat& seat, const Buffers& buffers, std::size_t place,
     const bool came = element < exchange.elements() && (!exchange.alone || peer == seat.rank);
     const std::int64_t want = came ? Buffers::value_of(peer, place * kMost + element) : -1;
     require(buffers.taken[(place * n + static_cast<std::size_t>(peer)) * kMost + element] == want,
-            "element " + std::to_string(element) + " of rank " + std::to_string(peer) +
-                " in place " + std::to_string(place));
+            [&] {
+              return "element " + std::to_string(element) + " of rank " + std::to_string(peer) +
+                     " in place " + std::to_string(place);
+            });
   }
 }
 

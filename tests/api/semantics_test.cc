@@ -154,7 +154,7 @@ TEST(Collective, buffers_need_no_more_alignment_than_an_element) {
         for (std::size_t i = 0; i < in.size(); ++i) {
           const bool inside = i > shift && i <= shift + count;
           require(in[i] == (inside ? 0x4200 : 0xffff),
-                  "element " + std::to_string(i));  // fp16 three
+                  [&] { return "element " + std::to_string(i); });  // fp16 three
         }
       }
     }

@@ -1,4 +1,4 @@
-// Memory for slot rings, and messages that can be told from each other.
+// Memory for slot rings.
 #pragma once
 
 #include <algorithm>
@@ -33,20 +33,5 @@ class RingMemory {
   };
   std::unique_ptr<std::byte[], Free> base_;
 };
-
-inline std::byte pattern(std::uint64_t message, std::size_t at) {
-  return static_cast<std::byte>((message * 131 + at * 7 + (message >> 8)) & 0xff);
-}
-
-inline void fill(ByteSpan span, std::uint64_t message) {
-  for (std::size_t i = 0; i < span.size(); ++i) span[i] = pattern(message, i);
-}
-
-inline bool holds(ByteView view, std::uint64_t message) {
-  for (std::size_t i = 0; i < view.size(); ++i) {
-    if (view[i] != pattern(message, i)) return false;
-  }
-  return true;
-}
 
 }  // namespace catenary

@@ -106,7 +106,7 @@ TEST_F(SharedCopyTest, a_damaged_ticket_ends_it) {
 // Both at once, many copies of odd lengths, every byte.
 TEST_F(SharedCopyTest, two_threads_copy_all_of_it) {
   constexpr std::size_t kMost = 12 * kPiece;
-  constexpr int kCopies = 2000;
+  constexpr int kCopies = 500;
   std::vector<unsigned char> from(kMost);
   std::vector<unsigned char> to(kMost);
   std::iota(from.begin(), from.end(), static_cast<unsigned char>(0));

@@ -12,6 +12,7 @@
 
 #include "src/base/error.h"
 #include "tests/base/ring_memory.h"
+#include "tests/support/pattern.h"
 
 namespace catenary {
 namespace {

@@ -11,6 +11,7 @@
 
 #include "src/base/doorbell.h"
 #include "tests/base/ring_memory.h"
+#include "tests/support/pattern.h"
 
 namespace catenary {
 namespace {

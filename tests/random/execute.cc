@@ -183,8 +183,9 @@ class Seat {
   void begin_comparing() {
     enter();
     for (const Wild& wild : wilds_) {
-      require(*wild.results[0] == *wild.results[1],
-              "the same inputs gave other bits: " + describe(program_, *wild.operation));
+      require(*wild.results[0] == *wild.results[1], [&] {
+        return "the same inputs gave other bits: " + describe(program_, *wild.operation);
+      });
       if (!wild.results[0]->empty()) mine_[index_of(*wild.operation)] = digest(*wild.results[0]);
     }
     all_.resize(mine_.size() * static_cast<std::size_t>(program_.ranks));
@@ -199,9 +200,10 @@ class Seat {
       for (const int peer : program_.members(*wild.operation)) {
         const std::size_t at = static_cast<std::size_t>(peer) * mine_.size();
         const std::size_t index = index_of(*wild.operation);
-        require(all_[at + index] == mine_[index],
-                "rank " + std::to_string(peer) +
-                    " has other bits: " + describe(program_, *wild.operation));
+        require(all_[at + index] == mine_[index], [&] {
+          return "rank " + std::to_string(peer) +
+                 " has other bits: " + describe(program_, *wild.operation);
+        });
       }
     }
   }

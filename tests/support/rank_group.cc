@@ -149,10 +149,6 @@ std::vector<std::string> run_processes(const Shape& shape, const Body& body, int
 
 }  // namespace
 
-void require(bool condition, const std::string& what) {
-  if (!condition) throw Failure{what};
-}
-
 void require_success(ncclResult_t result, const std::string& what) {
   if (result == ncclSuccess) return;
   throw Failure{what + ": " + ncclGetErrorString(result) + " / " + ncclGetLastError(nullptr)};

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "nccl.h"
@@ -21,8 +22,17 @@ struct Shape {
 struct Failure {
   std::string what;
 };
-// Throws Failure unless `condition`.
-void require(bool condition, const std::string& what);
+// Throws Failure unless `condition`. `what` is a text, or a function that makes one: where every
+// element is looked at, making texts of what is right takes longer than all else.
+template <class What>
+void require(bool condition, const What& what) {
+  if (condition) return;
+  if constexpr (std::is_invocable_v<const What&>) {
+    throw Failure{what()};
+  } else {
+    throw Failure{what};
+  }
+}
 // Throws Failure unless `result` is ncclSuccess; says what the library said.
 void require_success(ncclResult_t result, const std::string& what);
 

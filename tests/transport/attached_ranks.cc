@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -63,10 +64,6 @@ class SharedBlock {
   void* memory_;
   GroupBlock* block_;
 };
-
-std::byte pattern(std::uint64_t message, std::size_t at) {
-  return static_cast<std::byte>((message * 167 + (message >> 8) * 13 + at * 7 + (at >> 8)) & 0xff);
-}
 
 void run_rank(GroupBlock& block, const Variant& variant, const TestHeap& heap, int rank, int nranks,
               const RankBody& body) {
@@ -235,20 +232,20 @@ void Rank::receive(RecvLink& link, std::size_t bytes, std::uint64_t message) {
   wait_until([&] { return try_receive(link, bytes, message); });
 }
 
-void fill(ByteSpan span, std::uint64_t message) {
-  for (std::size_t i = 0; i < span.size(); ++i) span[i] = pattern(message, i);
-}
-
 void check(ByteView view, std::size_t bytes, std::uint64_t message) {
   if (view.size() != bytes) {
     throw std::runtime_error(format("message %llu came with %zu bytes instead of %zu",
                                     static_cast<unsigned long long>(message), view.size(), bytes));
   }
-  for (std::size_t i = 0; i < bytes; ++i) {
-    if (view[i] == pattern(message, i)) continue;
+  if (holds(view, message)) return;
+  for_each_run(message, bytes, [&](std::size_t at, ByteView run) {
+    const auto differs =
+        std::mismatch(run.begin(), run.end(), view.begin() + static_cast<std::ptrdiff_t>(at)).first;
+    if (differs == run.end()) return true;
+    at += static_cast<std::size_t>(differs - run.begin());
     throw std::runtime_error(format("message %llu of %zu bytes is wrong at byte %zu",
-                                    static_cast<unsigned long long>(message), bytes, i));
-  }
+                                    static_cast<unsigned long long>(message), bytes, at));
+  });
 }
 
 void require(bool condition, const std::string& text) {

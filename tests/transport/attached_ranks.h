@@ -13,6 +13,7 @@
 
 #include "src/transport/faulty_transport.h"
 #include "src/transport/transport.h"
+#include "tests/support/pattern.h"
 
 namespace catenary::test {
 
@@ -102,7 +103,6 @@ class Rank {
   std::vector<bool> proven_;
 };
 
-void fill(ByteSpan span, std::uint64_t message);
 // Throws unless `view` is `bytes` long and holds that message.
 void check(ByteView view, std::size_t bytes, std::uint64_t message);
 void require(bool condition, const std::string& text);
