@@ -142,8 +142,11 @@ class SharedCopyGiver {
     const std::uint64_t to = words_.to.load(std::memory_order_relaxed);
     const std::uint64_t word = words_.bytes.load(std::memory_order_relaxed);
     const std::uint64_t bytes = word & ~SharedCopyWords::kPastCaches;
-    // No copy has no pieces, and one that is closed is beyond its last.
-    if (next >= SharedCopy::pieces_of(bytes) || !fits(from, to, bytes)) return std::nullopt;
+    // One that is closed is beyond its last piece. Before the first one, the words may be half of
+    // it.
+    if (ticket == 0 || next >= SharedCopy::pieces_of(bytes) || !fits(from, to, bytes)) {
+      return std::nullopt;
+    }
     words_.giver.store(process, std::memory_order_relaxed);
     if (!words_.ticket.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acq_rel)) {
       return std::nullopt;
