@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,13 +84,26 @@ static int memory_is_private(const char* text) {
   return index_in(kKinds, 2, text, "kind of memory");
 }
 
+static const char kHelp[] =
+    "A rank of what ./dev compare measures, which starts it by itself (see ./dev compare --help).\n"
+    "By hand, once for each rank:\n\n"
+    "  %s --meet FILE --ranks N [--rank R] [--cpus 0,1] [--memory mapped|private]\n"
+    "      [--scratch FOLDER] [--variant NAME] [--sample-us 4000] [--samples 3]\n"
+    "      all_reduce/float/1024 [operation/type/bytes ...]\n\n"
+    "FILE: 64 KB of zeros (truncate -s 64K FILE), for one run. Without --rank, mpirun says it.\n";
+
 Plan read_plan(int argc, char** argv) {
-  static const struct option kFlags[] = {
-      {"meet", required_argument, NULL, 'm'},    {"ranks", required_argument, NULL, 'n'},
-      {"rank", required_argument, NULL, 'r'},    {"cpus", required_argument, NULL, 'c'},
-      {"memory", required_argument, NULL, 'k'},  {"scratch", required_argument, NULL, 'd'},
-      {"samples", required_argument, NULL, 's'}, {"sample-us", required_argument, NULL, 'u'},
-      {"variant", required_argument, NULL, 'v'}, {NULL, 0, NULL, 0}};
+  static const struct option kFlags[] = {{"meet", required_argument, NULL, 'm'},
+                                         {"ranks", required_argument, NULL, 'n'},
+                                         {"rank", required_argument, NULL, 'r'},
+                                         {"cpus", required_argument, NULL, 'c'},
+                                         {"memory", required_argument, NULL, 'k'},
+                                         {"scratch", required_argument, NULL, 'd'},
+                                         {"samples", required_argument, NULL, 's'},
+                                         {"sample-us", required_argument, NULL, 'u'},
+                                         {"variant", required_argument, NULL, 'v'},
+                                         {"help", no_argument, NULL, 'h'},
+                                         {NULL, 0, NULL, 0}};
   Plan plan = {.rank = -1, .sample_us = 4000, .samples = 3};
   for (int flag; (flag = getopt_long(argc, argv, "", kFlags, NULL)) != -1;) {
     switch (flag) {
@@ -102,11 +116,12 @@ Plan read_plan(int argc, char** argv) {
       case 'v': plan.variant = optarg; break;
       case 's': plan.samples = (int)number(optarg, "number of samples"); break;
       case 'u': plan.sample_us = (double)number(optarg, "time"); break;
-      default: exit(EXIT_FAILURE);
+      case 'h': printf(kHelp, argv[0]); exit(EXIT_SUCCESS);
+      default: fprintf(stderr, "See %s --help.\n", argv[0]); exit(EXIT_FAILURE);
     }
   }
   if (plan.meet == NULL || plan.ranks == 0 || plan.samples == 0) {
-    fail("--meet, --ranks and at least one sample are needed");
+    fail("--meet, --ranks and at least one sample are needed: see %s --help", argv[0]);
   }
   if (plan.rank < 0) plan.rank = rank_of_launcher();
   plan.point_count = argc - optind;

@@ -1,11 +1,6 @@
-// What a worker is asked to do, from its command line, and how much of which data that is.
-//
-//   worker --meet FILE --ranks N [--rank R] [--cpus 0,1] [--memory mapped|private] [--scratch
-//   FOLDER]
-//          [--variant NAME] [--sample-us 4000] [--samples 3] [all_reduce/float/1024 ...]
-//
-// Without --rank it is what mpirun's environment says. A size is that of the larger buffer of a
-// rank: what all_gather, reduce_scatter and alltoall are given for all ranks together.
+// What a worker is asked to do, from its command line (see its --help), and how much of which data
+// that is. A size is that of the larger buffer of a rank: what all_gather, reduce_scatter and
+// alltoall are given for all ranks together.
 #pragma once
 
 #include <stddef.h>
