@@ -35,7 +35,7 @@ void print_algorithms(Collective collective) {
   std::vector<std::string_view> inside;
   std::vector<std::string_view> across;
   for (const Algorithm& algorithm : algorithms()) {
-    if (find_algorithm(collective, algorithm.name) != &algorithm) continue;
+    if (!performs(algorithm, collective)) continue;
     if (algorithm.inside.empty()) {
       flat.append(" ").append(algorithm.name);
     } else {

@@ -19,7 +19,7 @@ constexpr int kMostUnits = 1'000'000;
 const Algorithm& algorithm_of(Collective collective, std::string_view name) {
   std::string known;
   for (const Algorithm& algorithm : algorithms()) {
-    if (find_algorithm(collective, algorithm.name) != &algorithm) continue;
+    if (!performs(algorithm, collective)) continue;
     if (plain(algorithm.name) == plain(name)) return algorithm;
     if (algorithm.inside.empty())
       known += (known.empty() ? "" : ", ") + std::string(algorithm.name);

@@ -108,7 +108,7 @@ bool read_wish(int argc, char** argv, Wish& wish) {
 
 bool is_wished(const Wish& wish, const Algorithm& algorithm) {
   if (wish.all) return true;
-  return find_algorithm(*wish.collective, algorithm.name) == &algorithm &&
+  return performs(algorithm, *wish.collective) &&
          (wish.algorithm.empty() || wish.algorithm == algorithm.name);
 }
 

@@ -267,12 +267,15 @@ Steps copy_of_one(Place /*at*/) { co_yield {.src = input(0), .dst = output(0)}; 
 
 std::span<const Algorithm> algorithms() { return kAlgorithms; }
 
+bool performs(const Algorithm& algorithm, Collective collective) {
+  return algorithm.collective == twin_of(collective) &&
+         (!is_uneven(collective) || keeps_parts(algorithm)) &&
+         (collective != Collective::kBarrier || opens_links_only(algorithm));
+}
+
 const Algorithm* find_algorithm(Collective collective, std::string_view name) {
-  const Collective twin = twin_of(collective);
   const auto found = std::ranges::find_if(kAlgorithms, [&](const Algorithm& algorithm) {
-    return algorithm.collective == twin && algorithm.name == name &&
-           (!is_uneven(collective) || keeps_parts(algorithm)) &&
-           (collective != Collective::kBarrier || opens_links_only(algorithm));
+    return performs(algorithm, collective) && algorithm.name == name;
   });
   return found == std::end(kAlgorithms) ? nullptr : &*found;
 }

@@ -140,7 +140,9 @@ bool keeps_parts(const Algorithm& algorithm);
 // every rank's word that it is there.
 bool opens_links_only(const Algorithm& algorithm);
 
-// The one of that name for a collective, or null.
+// Whether it is one of a collective's.
+bool performs(const Algorithm& algorithm, Collective collective);
+// The one of that name, or null.
 const Algorithm* find_algorithm(Collective collective, std::string_view name);
 
 // What the rank does, also if it is the only one.

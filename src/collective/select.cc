@@ -67,7 +67,7 @@ void Selector::refuse(Collective collective) const {
   std::string names;
   bool runs_more = false;
   for (const Algorithm& algorithm : algorithms()) {
-    if (find_algorithm(collective, algorithm.name) != &algorithm) continue;
+    if (!performs(algorithm, collective)) continue;
     if (!algorithm.runs_on(place())) continue;
     runs_more = runs_more || !algorithm.chosen_by_cost;
     if (!algorithm.chosen_by_cost) continue;
@@ -130,7 +130,7 @@ std::vector<Selection> Selector::candidates(Collective collective, std::size_t b
   std::vector<Selection> last_resort;
   const Lengths lengths = is_uneven(collective) ? Lengths::kUneven : Lengths::kAlike;
   for (const Algorithm& algorithm : algorithms()) {
-    if (find_algorithm(collective, algorithm.name) != &algorithm) continue;
+    if (!performs(algorithm, collective)) continue;
     // One rank only copies, whatever it does it with.
     const bool is_allowed = nranks_ == 1 || rules_.allows(collective, algorithm, place());
     if (!algorithm.runs_on(place()) || !is_allowed) continue;

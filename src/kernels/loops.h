@@ -222,44 +222,41 @@ void reduce(void* out, const void* a, const void* b, std::size_t count) {
   reduce_to<Element, kOp>(Cached<Element>(out), a, b, count);
 }
 
-// Whole elements before the first place that a streaming store can go to, and whether there is one.
+// How many elements come before the first one that a streaming store can go to, `count` if none
+// can.
 template <class Element>
-struct Head {
-  std::size_t count;
-  bool can_stream;
-  explicit Head(const void* out) {
-    const std::size_t bytes =
-        -reinterpret_cast<std::uintptr_t>(out) % sizeof(typename Element::Raw);
-    count = bytes / Element::kElementBytes;
-    can_stream = bytes % Element::kElementBytes == 0;
-  }
-};
+[[gnu::always_inline]] inline std::size_t before_streams(const void* out, std::size_t count) {
+  const std::size_t bytes = -reinterpret_cast<std::uintptr_t>(out) % sizeof(typename Element::Raw);
+  const std::size_t elements = bytes / Element::kElementBytes;
+  return bytes % Element::kElementBytes == 0 && elements < count ? elements : count;
+}
 
 template <class Element, ReduceOp kOp>
 void reduce_twice(void* out, void* twin, const void* a, const void* b, std::size_t count,
                   TwinStores stores) {
   constexpr Stores kCached = Stores::kCached;
+  std::size_t head = count;
   if constexpr (requires { &Element::stream; }) {
-    constexpr Stores kStreaming = Stores::kStreaming;
-    const Head<Element> head(twin);
-    if (stores != TwinStores::kCached && head.can_stream && head.count < count) {
-      reduce_to<Element, kOp>(TwoOuts<Element, kCached, kCached>(out, twin), a, b, head.count);
-      const std::size_t offset = head.count * Element::kElementBytes;
-      const bool are_alike =
-          (reinterpret_cast<std::uintptr_t>(out) - reinterpret_cast<std::uintptr_t>(twin)) %
-              sizeof(typename Element::Raw) ==
-          0;
-      if (stores == TwinStores::kBothStreaming && are_alike) {
-        reduce_to<Element, kOp>(TwoOuts<Element, kStreaming, kStreaming>(out, twin), a, b, count,
-                                offset);
-      } else {
-        reduce_to<Element, kOp>(TwoOuts<Element, kCached, kStreaming>(out, twin), a, b, count,
-                                offset);
-      }
-      return Element::fence();
-    }
+    if (stores != TwinStores::kCached) head = before_streams<Element>(twin, count);
   }
-  reduce_to<Element, kOp>(TwoOuts<Element, kCached, kCached>(out, twin), a, b, count);
+  reduce_to<Element, kOp>(TwoOuts<Element, kCached, kCached>(out, twin), a, b, head);
+  if constexpr (requires { &Element::stream; }) {
+    if (head == count) return;
+    constexpr Stores kStreaming = Stores::kStreaming;
+    const std::size_t offset = head * Element::kElementBytes;
+    const bool are_alike =
+        (reinterpret_cast<std::uintptr_t>(out) - reinterpret_cast<std::uintptr_t>(twin)) %
+            sizeof(typename Element::Raw) ==
+        0;
+    if (stores == TwinStores::kBothStreaming && are_alike) {
+      reduce_to<Element, kOp>(TwoOuts<Element, kStreaming, kStreaming>(out, twin), a, b, count,
+                              offset);
+    } else {
+      reduce_to<Element, kOp>(TwoOuts<Element, kCached, kStreaming>(out, twin), a, b, count,
+                              offset);
+    }
+    Element::fence();
+  }
 }
 
 template <class Element, ReduceOp kOp>
@@ -290,14 +287,11 @@ void fold(void* out, const void* const* sources, int nsources, std::size_t count
 
 template <class Element, ReduceOp kOp>
 void fold_streaming(void* out, const void* const* sources, int nsources, std::size_t count) {
-  const Head<Element> head(out);
-  // If not, no element begins where a streaming store could.
-  if (!head.can_stream || head.count >= count) {
-    return fold<Element, kOp>(out, sources, nsources, count);
-  }
-  fold<Element, kOp>(out, sources, nsources, head.count);
-  fold_from<Element, kOp, Stores::kStreaming>(head.count * Element::kElementBytes, out, sources,
-                                              nsources, count);
+  const std::size_t head = before_streams<Element>(out, count);
+  fold<Element, kOp>(out, sources, nsources, head);
+  if (head == count) return;
+  fold_from<Element, kOp, Stores::kStreaming>(head * Element::kElementBytes, out, sources, nsources,
+                                              count);
   Element::fence();
 }
 
