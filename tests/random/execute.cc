@@ -169,8 +169,9 @@ class Seat {
   void check_registers(const Registers& expected) {
     for (std::size_t i = 0; i < expected.all.size(); ++i) {
       const std::span mine(registers_.data(i), expected.all[i].size());
+      if (mine.empty() || std::memcmp(mine.data(), expected.all[i].data(), mine.size()) == 0)
+        continue;
       const auto [found, wanted] = std::ranges::mismatch(mine, expected.all[i]);
-      if (found == mine.end()) continue;
       throw Failure{"register " + std::to_string(i % static_cast<std::size_t>(expected.of_each)) +
                     " of stream " + std::to_string(i / static_cast<std::size_t>(expected.of_each)) +
                     ": byte " + std::to_string(found - mine.begin()) + " is " +
