@@ -58,6 +58,9 @@ class SharedCopy {
   }
   // In place of a piece: no more of them are given away.
   static constexpr std::uint32_t kClosed = UINT32_MAX;
+  static constexpr bool is_open(std::uint64_t ticket) {
+    return ticket != 0 && piece_of(ticket) != kClosed;
+  }
 };
 
 // The side that wants the copy.
@@ -128,8 +131,7 @@ class SharedCopyGiver {
   };
   // Whether there is a copy at all, of which pieces may be left. The cheaper question.
   bool is_asked() const {
-    const std::uint64_t ticket = words_.ticket.load(std::memory_order_relaxed);
-    return ticket != 0 && SharedCopy::piece_of(ticket) != SharedCopy::kClosed;
+    return SharedCopy::is_open(words_.ticket.load(std::memory_order_relaxed));
   }
   // A piece that is this side's to copy, which it does before it says done(); none if there is
   // none. `fits` tells of an offer, before a piece of it is taken, whether it can be.
@@ -142,9 +144,9 @@ class SharedCopyGiver {
     const std::uint64_t to = words_.to.load(std::memory_order_relaxed);
     const std::uint64_t word = words_.bytes.load(std::memory_order_relaxed);
     const std::uint64_t bytes = word & ~SharedCopyWords::kPastCaches;
-    // One that is closed is beyond its last piece. Before the first one, the words may be half of
-    // it.
-    if (ticket == 0 || next >= SharedCopy::pieces_of(bytes) || !fits(from, to, bytes)) {
+    // Not by their length alone: where no copy is open, the words may be half of the next one.
+    if (!SharedCopy::is_open(ticket) || next >= SharedCopy::pieces_of(bytes) ||
+        !fits(from, to, bytes)) {
       return std::nullopt;
     }
     words_.giver.store(process, std::memory_order_relaxed);

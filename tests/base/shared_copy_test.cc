@@ -115,7 +115,7 @@ TEST_F(SharedCopyTest, a_damaged_ticket_ends_it) {
 // core for a while, has had its part in enough of them.
 TEST_F(SharedCopyTest, two_threads_copy_all_of_it) {
   constexpr std::size_t kMost = 12 * kPiece;
-  constexpr int kCopies = 500;
+  constexpr int kCopies = 2000;
   constexpr int kHelped = 200;
   std::vector<unsigned char> from(kMost);
   std::vector<unsigned char> to(kMost);
