@@ -45,6 +45,10 @@ class Doorbell {
 #endif
     if (sleepers != 0) wake();
   }
+  // The same for who has made a full fence since it published.
+  void ring_after_fence() noexcept {
+    if (words_->sleepers.load(std::memory_order_relaxed) != 0) wake();
+  }
 
   // Announces a sleeper and returns the ticket to wait with. Pair with retract().
   std::uint32_t announce() noexcept {

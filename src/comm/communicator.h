@@ -159,6 +159,13 @@ class Communicator final : public RunOwner {
   void enqueue_on_all(const Requests& requests, std::unique_ptr<GroupRun> run);
   void enqueue_aside(const Requests& requests, std::unique_ptr<GroupRun> run, Event& after);
   void put(Stream& stream, std::unique_ptr<GroupRun> run);
+  bool try_at_once(const Requests& requests);
+  bool try_at_once(const OperationRequest& request);
+  bool try_at_once(const MessageRequest& message);
+  bool try_to_send(const MessageRequest& message, std::size_t bytes);
+  bool try_to_take(const MessageRequest& message, std::size_t bytes);
+  bool may_begin(const Turn& turn) const;
+  void note_done(Turn& turn);
   Wait wait_until_timeout() const;
 
   // Constant after construction.

@@ -7,6 +7,7 @@
 #include "src/comm/operation_request.h"
 #include "src/comm/overlap.h"
 #include "src/engine/group_run.h"
+#include "src/engine/short_step.h"
 #include "src/transport/transport.h"
 
 namespace catenary {
@@ -31,6 +32,7 @@ struct Recipe {
   Overlap overlap = Overlap::kNone;
   const SendLink* opens_on = nullptr;  // what a short one is sent on first of all
   std::array<RunSpec, kMostLanes> specs;
+  ShortStep short_step;  // if that is all
 };
 
 }  // namespace catenary

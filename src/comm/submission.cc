@@ -102,6 +102,7 @@ void Communicator::submit(const Requests& requests, Event* after) {
   if (left_.load(std::memory_order_acquire)) {
     throw_error(ErrorCode::kInvalidUsage, "rank %d has left the communicator", rank_);
   }
+  if (after == nullptr && try_at_once(requests)) return;
   try {
     std::unique_ptr<GroupRun> run = make_run(requests);
     if (after != nullptr) {
@@ -224,6 +225,9 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   const bool is_short = request.count * bytes <= kOneLineDataBytes;
   recipe.opens_on = is_short && !steps.empty() ? steps.front().send : nullptr;
   recipe.repeatable = request.parts == nullptr && request.reduction.name != Reduction::kPreMulSum;
+  const bool may_be_short = recipe.repeatable && recipe.lanes == 1 && !recipe.may_lend &&
+                            !holds_part_per_rank(request.kind);
+  recipe.short_step = may_be_short ? ShortStep(recipe.specs[0]) : ShortStep();
 }
 
 // A group is mostly like the one before, and its messages need not be made again.

@@ -24,6 +24,15 @@ Task::Progress poll_or_fail(Task& task) noexcept {
   }
 }
 
+// What throws is tried again as a task, and throws there.
+bool holds_or_fails(const Condition& condition) noexcept {
+  try {
+    return condition.holds();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 // False: it has failed for good.
 bool check_or_fail(Task& task) noexcept {
   try {
@@ -149,6 +158,25 @@ void Executor::submit(Stream& stream, TaskPtr&& task) {
   count_up(visits_);
   if (inboxed_.load() != 0 && !try_drive()) bell_.ring();
   arm_if_unwatched();
+}
+
+// Counted before, as in begin_alone().
+bool Executor::try_at_once(Stream& stream, const Condition& is_done) {
+  if (!lock_.try_lock()) return false;
+  bool done = false;
+  {
+    DriveScope drive(*this);
+    if (!active_.empty() || inboxed_.load() != 0) return false;
+    count_up(stream.direct_);
+    count_up(queued_);
+    drive.moved = done = holds_or_fails(is_done);
+    count_up(stream.finished_);
+    count_down(queued_);
+  }
+  if (!done) return false;
+  count_up(visits_);
+  if (inboxed_.load() != 0) nudge();  // came meanwhile
+  return true;
 }
 
 // Who put something into the inbox tries the lock afterwards, and who unlocks looks into the inbox

@@ -62,6 +62,11 @@ class Executor {
   // if memory runs out or the process is a forked child; the task is then the caller's still.
   void submit(Stream& stream, TaskPtr&& task);
 
+  // For what needs no task if it can be done now: asks, under the drive lock, whether it is done,
+  // and that is all there ever is on the stream. False: nothing was done, because something is
+  // queued on this device, somebody else drives, or it cannot be done now.
+  bool try_at_once(Stream& stream, const Condition& is_done);
+
   // Waits here and drives until the condition holds; false if the wait ended before. The condition
   // is asked without locks, or under the drive lock, at least every 50 ms; whoever makes it true
   // from outside of this device's tasks rings the doorbell.

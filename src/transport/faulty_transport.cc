@@ -74,6 +74,7 @@ class FaultySendLink final : public ForwardingSendLink {
     note_commit();
   }
   bool try_flush() override { return !misfortune_.delays() && inside().try_flush(); }
+  bool is_flushed_by_commit() const noexcept override { return false; }
 
  private:
   void note_commit() {

@@ -28,6 +28,7 @@ class ForwardingSendLink : public SendLink {
   bool sends_in_place(ByteView memory) override { return inside_->sends_in_place(memory); }
   void prepare() const noexcept override { inside_->prepare(); }
   bool try_flush() override { return inside_->try_flush(); }
+  bool is_flushed_by_commit() const noexcept override { return inside_->is_flushed_by_commit(); }
   std::optional<Loan> try_lend(ByteView memory, const Terms& terms) override {
     return inside_->try_lend(memory, terms);
   }

@@ -90,11 +90,14 @@ class RingSendLink final : public SendLink {
     ring_.commit(bytes);
     peer_bell_.ring();
   }
+  void commit_quietly(std::size_t bytes) override { ring_.commit(bytes); }
+  void ring_after_fence() noexcept override { peer_bell_.ring_after_fence(); }
   void prepare() const noexcept override { ring_.prepare(); }
   bool try_flush() override {
     lent_ = lent_ && !ring_.drained();
     return !lent_;
   }
+  bool is_flushed_by_commit() const noexcept override { return true; }
   std::optional<Loan> try_lend(ByteView memory, const Terms& terms) override {
     const bool is_mapped = heap_.holds(memory);
     const bool is_fetched = terms.may_be_fetched && memory.size() >= least_fetched_;
@@ -197,10 +200,14 @@ class RingRecvLink final : public RecvLink {
 
   ByteView try_peek() override { return ring_.try_peek(); }
   void release() override {
-    fetched_ = nullptr;
-    ring_.release();
+    release_quietly();
     peer_bell_.ring();
   }
+  void release_quietly() override {
+    fetched_ = nullptr;
+    ring_.release();
+  }
+  void ring_after_fence() noexcept override { peer_bell_.ring_after_fence(); }
   ByteView borrow(const Loan& loan, std::byte* into) override {
     if ((loan.offset & Loan::kInProcess) != 0) return fetch(loan, into);
     if ((loan.offset & Loan::kOnStage) != 0) return on_stage(loan);

@@ -64,6 +64,10 @@ class SendLink {
   virtual bool writes_past_caches(std::size_t) const noexcept { return false; }
   // Publishes the first `bytes` of the span, 0 < bytes <= what was acquired, and rings the peer.
   virtual void commit(std::size_t bytes) = 0;
+  // The same without ringing, for who makes a full fence soon anyway, and then rings. Those two
+  // together do what commit() does.
+  virtual void commit_quietly(std::size_t bytes) { commit(bytes); }
+  virtual void ring_after_fence() noexcept {}
   // Publishes the first `skip` bytes of the span and then `data`, which lies in the caller's memory
   // and may change afterwards. Together they are what was acquired. Where spares_copy(), of data
   // that is long, that costs less than to write it into the span.
@@ -82,6 +86,8 @@ class SendLink {
   // kernel has it, and the peer has taken what was lent. Until then somebody must go on calling
   // poll(), and a send is not done.
   virtual bool try_flush() = 0;
+  // Whether that is so of all that was committed and is neither lent nor in the caller's memory.
+  virtual bool is_flushed_by_commit() const noexcept { return false; }
 
   // Memory of ours as the peer may read it where it lies, if it can: then the next message may be
   // the Loan, committed in place of the bytes, which must stay as they are until try_flush() says
@@ -114,6 +120,9 @@ class RecvLink {
   virtual ByteView try_peek() = 0;
   // Gives the peeked slot back to the sender, and rings it.
   virtual void release() = 0;
+  // As SendLink::commit_quietly().
+  virtual void release_quietly() { release(); }
+  virtual void ring_after_fence() noexcept {}
 
   // The bytes that the loan in the peeked message stands for, or a part of them, until release() or
   // another part is asked for. Where they can only be copied, that is done once for each part: to

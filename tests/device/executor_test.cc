@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/base/clock.h"
+#include "src/base/error.h"
 #include "src/device/device.h"
 #include "src/device/event.h"
 #include "tests/device/test_device.h"
@@ -49,6 +50,45 @@ TEST(Executor, counts_a_task_before_it_is_polled) {
   EXPECT_TRUE(was_pending);
   EXPECT_TRUE(stream.idle());
   EXPECT_FALSE(device.executor().pending());
+}
+
+TEST(Executor, does_at_once_what_nothing_is_before) {
+  Device& device = fresh_device();
+  Executor& executor = device.executor();
+  Stream& stream = *device.create_stream(true);
+  Stream& other = *device.create_stream(true);
+  bool was_idle = true;
+  const auto work = [&] { return was_idle = stream.idle(), true; };
+  EXPECT_TRUE(executor.try_at_once(stream, Condition(work)));
+  EXPECT_FALSE(was_idle) << "whoever hears of it may wait for the stream";
+  EXPECT_TRUE(stream.idle());
+  EXPECT_FALSE(executor.pending());
+
+  bool asked = false;
+  const auto behind = [&] { return asked = true; };
+  std::atomic<bool> over{false};
+  other.enqueue(task_until([&] { return over.load(); }));
+  EXPECT_FALSE(executor.try_at_once(stream, Condition(behind)));
+  EXPECT_FALSE(asked);
+  over = true;
+  other.synchronize();
+  EXPECT_TRUE(executor.try_at_once(stream, Condition(behind)));
+  EXPECT_TRUE(asked);
+}
+
+TEST(Executor, leaves_to_a_task_what_cannot_be_done_at_once) {
+  Device& device = fresh_device();
+  Executor& executor = device.executor();
+  Stream& stream = *device.create_stream(true);
+  const auto not_yet = [] { return false; };
+  const auto fails = []() -> bool { throw_error(ErrorCode::kRemote, "a link is damaged"); };
+  EXPECT_FALSE(executor.try_at_once(stream, Condition(not_yet)));
+  EXPECT_FALSE(executor.try_at_once(stream, Condition(fails)));
+  EXPECT_TRUE(stream.idle());
+  EXPECT_FALSE(executor.pending());
+  bool ran = false;
+  stream.enqueue(task_of([&] { ran = true; }));
+  EXPECT_TRUE(ran);
 }
 
 TEST(Executor, polls_nothing_while_someone_looks) {

@@ -16,6 +16,7 @@ inline constexpr std::size_t kCount = 4096;
 
 struct FakeSend final : SendLink {
   ByteSpan try_acquire(std::size_t bytes) override {
+    if (is_full) return {};
     slot.resize(bytes);
     return slot;
   }
@@ -25,6 +26,7 @@ struct FakeSend final : SendLink {
     if (watched != nullptr) watched_at_commit = *watched;
   }
   bool try_flush() override { return !lent; }
+  bool is_flushed_by_commit() const noexcept override { return flushed_by_commit; }
   std::optional<Loan> try_lend(ByteView memory, const Terms& terms) override {
     if (memory.data() == unmapped) return std::nullopt;
     lent = memory.data();
@@ -36,6 +38,8 @@ struct FakeSend final : SendLink {
   bool try_help() override { return pieces > 0 && pieces-- > 0; }
 
   Bytes slot;
+  bool is_full = false;
+  bool flushed_by_commit = true;
   std::size_t committed = 0;
   int commits = 0;
   const std::byte* lent = nullptr;
