@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "src/comm/communicator.h"
-#include "src/engine/framing.h"
+#include "src/engine/short_step.h"
 
 namespace catenary {
 namespace {
@@ -22,15 +22,15 @@ Descriptor opening_of(const MessageRequest& message, const Turn& turn) {
 
 }  // namespace
 
-bool Communicator::try_at_once(const Requests& requests) {
-  if (requests.size() != 1) return false;
+Attempt Communicator::try_at_once(const Requests& requests) {
+  if (requests.size() != 1) return Attempt::kNotTried;
   return requests.messages.empty() ? try_at_once(requests.operations.front())
                                    : try_at_once(requests.messages.front());
 }
 
-bool Communicator::try_at_once(const OperationRequest& request) {
+Attempt Communicator::try_at_once(const OperationRequest& request) {
   Recipe& recipe = recipes_[static_cast<std::size_t>(request.kind)];
-  if (!recipe.short_step || !recipe.fits(request)) return false;
+  if (!recipe.short_step || !recipe.fits(request)) return Attempt::kNotTried;
   const auto is_done = [&] {
     Turn& turn = collective_turn_;
     const auto sequence = static_cast<std::uint32_t>(turn.taken);
@@ -40,22 +40,23 @@ bool Communicator::try_at_once(const OperationRequest& request) {
     note_done(turn);
     return true;
   };
-  if (!device_.executor().try_at_once(*request.stream, Condition(is_done))) return false;
-  recipe.short_step.ring_peer();
-  return true;
+  const Attempt attempt = device_.executor().try_at_once(*request.stream, Condition(is_done));
+  if (attempt == Attempt::kDone) recipe.short_step.ring_peer();
+  return attempt;
 }
 
 // Only what is one slice to whoever cuts it.
-bool Communicator::try_at_once(const MessageRequest& message) {
+Attempt Communicator::try_at_once(const MessageRequest& message) {
   const std::size_t bytes = message.count * element_bytes(message.type);
-  if (bytes >= kLeastLoan || message.peer == rank_) return false;
-  if (plans_->message_cut(bytes).slice_bytes < bytes) return false;
+  if (bytes > kMostAtOnce || bytes >= least_loan_ || message.peer == rank_)
+    return Attempt::kNotTried;
+  if (plans_->message_cut(bytes).slice_bytes < bytes) return Attempt::kNotTried;
   return message.sends ? try_to_send(message, bytes) : try_to_take(message, bytes);
 }
 
-bool Communicator::try_to_send(const MessageRequest& message, std::size_t bytes) {
+Attempt Communicator::try_to_send(const MessageRequest& message, std::size_t bytes) {
   SendEnd& end = send_ends_[static_cast<std::size_t>(message.peer)];
-  if (end.link == nullptr || !end.link->is_flushed_by_commit()) return false;
+  if (end.link == nullptr || !end.link->is_flushed_by_commit()) return Attempt::kNotTried;
   const ByteView data{static_cast<const std::byte*>(message.buffer), bytes};
   const auto is_done = [&] {
     if (!may_begin(end.turn)) return false;
@@ -63,14 +64,14 @@ bool Communicator::try_to_send(const MessageRequest& message, std::size_t bytes)
     note_done(end.turn);
     return true;
   };
-  if (!device_.executor().try_at_once(*message.stream, Condition(is_done))) return false;
-  end.link->ring_after_fence();
-  return true;
+  const Attempt attempt = device_.executor().try_at_once(*message.stream, Condition(is_done));
+  if (attempt == Attempt::kDone) end.link->ring_after_fence();
+  return attempt;
 }
 
-bool Communicator::try_to_take(const MessageRequest& message, std::size_t bytes) {
+Attempt Communicator::try_to_take(const MessageRequest& message, std::size_t bytes) {
   RecvEnd& end = recv_ends_[static_cast<std::size_t>(message.peer)];
-  if (end.link == nullptr) return false;
+  if (end.link == nullptr) return Attempt::kNotTried;
   const auto is_done = [&] {
     if (!may_begin(end.turn)) return false;
     const std::byte* const data = peek_short(*end.link, opening_of(message, end.turn), bytes);
@@ -80,9 +81,9 @@ bool Communicator::try_to_take(const MessageRequest& message, std::size_t bytes)
     note_done(end.turn);
     return true;
   };
-  if (!device_.executor().try_at_once(*message.stream, Condition(is_done))) return false;
-  end.link->ring_after_fence();
-  return true;
+  const Attempt attempt = device_.executor().try_at_once(*message.stream, Condition(is_done));
+  if (attempt == Attempt::kDone) end.link->ring_after_fence();
+  return attempt;
 }
 
 // Nothing is before it, and nothing is wrong; if something is, a run finds out what.

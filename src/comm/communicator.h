@@ -158,12 +158,12 @@ class Communicator final : public RunOwner {
              const GroupTraits& group);
   void enqueue_on_all(const Requests& requests, std::unique_ptr<GroupRun> run);
   void enqueue_aside(const Requests& requests, std::unique_ptr<GroupRun> run, Event& after);
-  void put(Stream& stream, std::unique_ptr<GroupRun> run);
-  bool try_at_once(const Requests& requests);
-  bool try_at_once(const OperationRequest& request);
-  bool try_at_once(const MessageRequest& message);
-  bool try_to_send(const MessageRequest& message, std::size_t bytes);
-  bool try_to_take(const MessageRequest& message, std::size_t bytes);
+  void put(Stream& stream, std::unique_ptr<GroupRun> run, bool was_tried = false);
+  Attempt try_at_once(const Requests& requests);
+  Attempt try_at_once(const OperationRequest& request);
+  Attempt try_at_once(const MessageRequest& message);
+  Attempt try_to_send(const MessageRequest& message, std::size_t bytes);
+  Attempt try_to_take(const MessageRequest& message, std::size_t bytes);
   bool may_begin(const Turn& turn) const;
   void note_done(Turn& turn);
   Wait wait_until_timeout() const;

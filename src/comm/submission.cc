@@ -78,8 +78,8 @@ PlanCache::Wanted Communicator::wanted(const OperationRequest& request) {
   return run;
 }
 
-[[gnu::always_inline]] inline void Communicator::put(Stream& stream,
-                                                     std::unique_ptr<GroupRun> run) {
+[[gnu::always_inline]] inline void Communicator::put(Stream& stream, std::unique_ptr<GroupRun> run,
+                                                     bool was_tried) {
   TaskPtr task(run.release());
   count_up(runs_begun_);
   // What the stream does not take was never begun.
@@ -88,7 +88,7 @@ PlanCache::Wanted Communicator::wanted(const OperationRequest& request) {
     delete task.release();
     count_down(runs_begun_);
   });
-  stream.enqueue(std::move(task));
+  stream.enqueue(std::move(task), was_tried);
   take_back.release();
 }
 
@@ -102,13 +102,14 @@ void Communicator::submit(const Requests& requests, Event* after) {
   if (left_.load(std::memory_order_acquire)) {
     throw_error(ErrorCode::kInvalidUsage, "rank %d has left the communicator", rank_);
   }
-  if (after == nullptr && try_at_once(requests)) return;
+  const Attempt attempt = after == nullptr ? try_at_once(requests) : Attempt::kNotTried;
+  if (attempt == Attempt::kDone) return;
   try {
     std::unique_ptr<GroupRun> run = make_run(requests);
     if (after != nullptr) {
       enqueue_aside(requests, std::move(run), *after);
     } else if (requests.on_one_stream()) {
-      put(requests.first_stream(), std::move(run));
+      put(requests.first_stream(), std::move(run), attempt == Attempt::kNotYet);
     } else {
       enqueue_on_all(requests, std::move(run));
     }

@@ -125,24 +125,25 @@ inline void Executor::arm_if_unwatched() {
 // Where nothing is queued, a task that waits for nobody is done in its first poll, and never enters
 // the stream. Room is made before, since what has begun must be taken; and it is counted before,
 // since whoever hears of it from what it does may wait for the stream.
-inline void Executor::begin_alone(Stream& stream, TaskPtr&& task) {
+inline void Executor::begin_alone(Stream& stream, TaskPtr&& task, bool was_tried) {
   make_room(stream);
   count_up(stream.direct_);
   count_up(queued_);
-  if (poll_or_fail(*task) != Task::Progress::kDone) return place(stream, std::move(task));
+  if (was_tried || poll_or_fail(*task) != Task::Progress::kDone)
+    return place(stream, std::move(task));
   task.reset();
   count_up(stream.finished_);
   count_down(queued_);
   retired_.clear();
 }
 
-void Executor::submit(Stream& stream, TaskPtr&& task) {
+void Executor::submit(Stream& stream, TaskPtr&& task, bool was_tried) {
   require_not_forked();
   if (lock_.try_lock()) {
     DriveScope drive(*this);
     drive.moved = true;  // or a new head may have a doorbell that no sleeper knows
     if (active_.empty() && inboxed_.load() == 0) {
-      begin_alone(stream, std::move(task));
+      begin_alone(stream, std::move(task), was_tried);
     } else {
       drain_inbox();
       append(stream, std::move(task));
@@ -161,22 +162,22 @@ void Executor::submit(Stream& stream, TaskPtr&& task) {
 }
 
 // Counted before, as in begin_alone().
-bool Executor::try_at_once(Stream& stream, const Condition& is_done) {
-  if (!lock_.try_lock()) return false;
+Attempt Executor::try_at_once(Stream& stream, const Condition& is_done) {
+  if (pending() || !lock_.try_lock()) return Attempt::kNotTried;
   bool done = false;
   {
     DriveScope drive(*this);
-    if (!active_.empty() || inboxed_.load() != 0) return false;
+    if (!active_.empty() || inboxed_.load() != 0) return Attempt::kNotTried;
     count_up(stream.direct_);
     count_up(queued_);
     drive.moved = done = holds_or_fails(is_done);
     count_up(stream.finished_);
     count_down(queued_);
   }
-  if (!done) return false;
+  if (!done) return Attempt::kNotYet;
   count_up(visits_);
   if (inboxed_.load() != 0) nudge();  // came meanwhile
-  return true;
+  return Attempt::kDone;
 }
 
 // Who put something into the inbox tries the lock afterwards, and who unlocks looks into the inbox

@@ -51,6 +51,10 @@ class Condition {
   bool (*holds_)(void*);
 };
 
+// What became of something that was to be done at once. kNotTried: something is queued before it,
+// or somebody else drives.
+enum class Attempt : std::uint8_t { kDone, kNotYet, kNotTried };
+
 class Executor {
  public:
   explicit Executor(int ordinal);
@@ -58,14 +62,14 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Appends the task to the stream and tries at once what can be done without waiting. Throws only
-  // if memory runs out or the process is a forked child; the task is then the caller's still.
-  void submit(Stream& stream, TaskPtr&& task);
+  // Appends the task to the stream and tries at once what can be done without waiting, unless that
+  // was tried just now. Throws only if memory runs out or the process is a forked child; the task
+  // is then the caller's still.
+  void submit(Stream& stream, TaskPtr&& task, bool was_tried = false);
 
   // For what needs no task if it can be done now: asks, under the drive lock, whether it is done,
-  // and that is all there ever is on the stream. False: nothing was done, because something is
-  // queued on this device, somebody else drives, or it cannot be done now.
-  bool try_at_once(Stream& stream, const Condition& is_done);
+  // and that is all there ever is on the stream.
+  Attempt try_at_once(Stream& stream, const Condition& is_done);
 
   // Waits here and drives until the condition holds; false if the wait ended before. The condition
   // is asked without locks, or under the drive lock, at least every 50 ms; whoever makes it true
@@ -118,7 +122,7 @@ class Executor {
 
   // All of these need the drive lock.
   bool pass();
-  void begin_alone(Stream& stream, TaskPtr&& task);
+  void begin_alone(Stream& stream, TaskPtr&& task, bool was_tried);
   bool drain_inbox();
   void append(Stream& stream, TaskPtr&& task);
   void make_room(Stream& stream);

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "src/base/copy.h"
-#include "src/engine/framing.h"
 
 namespace catenary {
 namespace {
@@ -33,7 +32,11 @@ bool send_short(SendLink& link, const Descriptor& opening, ByteView data) {
   const ByteSpan slot = link.try_acquire(skip + data.size());
   if (slot.empty()) return false;
   std::memcpy(slot.data(), &opening, sizeof opening);
-  if (!data.empty()) std::memcpy(slot.data() + skip, data.data(), data.size());
+  if (data.size() >= kLeastLoan) {
+    link.write(slot.data() + skip, data);
+  } else if (!data.empty()) {
+    std::memcpy(slot.data() + skip, data.data(), data.size());
+  }
   link.commit_quietly(skip + data.size());
   return true;
 }
@@ -55,7 +58,7 @@ ShortStep::ShortStep(const RunSpec& spec) {
   if (spec.scaling.from != Scaling::From::kNothing) return;
   const Range whole = slicing.partition().chunk(0);
   const std::size_t bytes = whole.count * element_bytes(spec.descriptor.type);
-  if (whole.offset != 0 || slicing.slices(whole) != 1 || bytes >= kLeastLoan) return;
+  if (whole.offset != 0 || slicing.slices(whole) != 1 || bytes > kMostAtOnce) return;
   step_ = &plan.steps.front();
   keeps_ = step_->send != nullptr && plan.steps.back().dst;
   kernels_ = spec.kernels;

@@ -59,7 +59,7 @@ TEST(Executor, does_at_once_what_nothing_is_before) {
   Stream& other = *device.create_stream(true);
   bool was_idle = true;
   const auto work = [&] { return was_idle = stream.idle(), true; };
-  EXPECT_TRUE(executor.try_at_once(stream, Condition(work)));
+  EXPECT_EQ(executor.try_at_once(stream, Condition(work)), Attempt::kDone);
   EXPECT_FALSE(was_idle) << "whoever hears of it may wait for the stream";
   EXPECT_TRUE(stream.idle());
   EXPECT_FALSE(executor.pending());
@@ -68,11 +68,11 @@ TEST(Executor, does_at_once_what_nothing_is_before) {
   const auto behind = [&] { return asked = true; };
   std::atomic<bool> over{false};
   other.enqueue(task_until([&] { return over.load(); }));
-  EXPECT_FALSE(executor.try_at_once(stream, Condition(behind)));
+  EXPECT_EQ(executor.try_at_once(stream, Condition(behind)), Attempt::kNotTried);
   EXPECT_FALSE(asked);
   over = true;
   other.synchronize();
-  EXPECT_TRUE(executor.try_at_once(stream, Condition(behind)));
+  EXPECT_EQ(executor.try_at_once(stream, Condition(behind)), Attempt::kDone);
   EXPECT_TRUE(asked);
 }
 
@@ -82,8 +82,8 @@ TEST(Executor, leaves_to_a_task_what_cannot_be_done_at_once) {
   Stream& stream = *device.create_stream(true);
   const auto not_yet = [] { return false; };
   const auto fails = []() -> bool { throw_error(ErrorCode::kRemote, "a link is damaged"); };
-  EXPECT_FALSE(executor.try_at_once(stream, Condition(not_yet)));
-  EXPECT_FALSE(executor.try_at_once(stream, Condition(fails)));
+  EXPECT_EQ(executor.try_at_once(stream, Condition(not_yet)), Attempt::kNotYet);
+  EXPECT_EQ(executor.try_at_once(stream, Condition(fails)), Attempt::kNotYet);
   EXPECT_TRUE(stream.idle());
   EXPECT_FALSE(executor.pending());
   bool ran = false;

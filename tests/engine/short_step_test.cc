@@ -6,7 +6,6 @@
 #include <array>
 #include <cstring>
 
-#include "src/engine/framing.h"
 #include "tests/engine/fake_links.h"
 
 namespace catenary {
@@ -119,6 +118,24 @@ TEST_F(ShortSteps, reduce_what_has_come) {
   EXPECT_EQ(got, (Ints{0, -1, 0, 2}));
 }
 
+// Around where data lies behind its opening in another way, and is written by the link.
+struct ShortMessagesOf : ShortSteps, testing::WithParamInterface<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(Bytes, ShortMessagesOf, testing::Values(0, 1, 640, 641, 1023, 1024, 8192));
+
+TEST_P(ShortMessagesOf, arrive) {
+  const Bytes data(GetParam(), std::byte{3});
+  ASSERT_TRUE(send_short(send, spec.descriptor, data));
+  recv.message.assign(send.slot.begin(),
+                      send.slot.begin() + static_cast<std::ptrdiff_t>(send.committed));
+  const std::byte* const taken = peek_short(recv, spec.descriptor, data.size());
+  ASSERT_NE(taken, nullptr);
+  EXPECT_EQ(Bytes(taken, taken + data.size()), data);
+  EXPECT_EQ(peek_short(recv, spec.descriptor, data.size() + 1), nullptr);
+  Descriptor other = spec.descriptor;
+  other.sequence = 1;
+  EXPECT_EQ(peek_short(recv, other, data.size()), nullptr);
+}
+
 TEST_F(ShortSteps, leave_all_as_it_was_where_they_must_wait) {
   send.is_full = true;
   EXPECT_FALSE(try_do({sending(), keeping()}, given.data()));
@@ -161,10 +178,10 @@ TEST_F(ShortSteps, are_not_for_links_that_have_to_be_flushed) {
 }
 
 TEST_F(ShortSteps, are_short_whole_and_as_they_are) {
-  set_count(kLeastLoan / sizeof(std::int32_t) - 1);
+  set_count(kMostAtOnce / sizeof(std::int32_t));
   EXPECT_TRUE(is_short({sending()}));
-  set_count(kLeastLoan / sizeof(std::int32_t));
-  EXPECT_FALSE(is_short({sending()})) << "it may be lent";
+  set_count(kMostAtOnce / sizeof(std::int32_t) + 1);
+  EXPECT_FALSE(is_short({sending()}));
   set_count(64, 64);
   EXPECT_FALSE(is_short({sending()})) << "it is more than a slice";
   set_count(0);
