@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "src/base/error.h"
+#include "src/base/fence.h"
 
 namespace catenary::test {
 namespace {
@@ -416,6 +419,38 @@ TEST_P(Conformance, a_sender_that_sleeps_on_a_full_link_is_woken) {
         if (i % 16 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         self.receive(*link, bytes, i);
       }
+    }
+    self.barrier();
+  });
+}
+
+// What an unlocked lock is, too.
+void make_full_fence() {
+  std::atomic<int>(0).exchange(1);
+  fence_after_rmw();
+}
+
+TEST_P(Conformance, sleepers_are_woken_by_who_rings_after_a_fence) {
+  run_ranks(GetParam(), 2, [&](Rank& self) {
+    const std::uint64_t messages = self.transport().doorbell() != nullptr ? 10'000 : 500;
+    const auto to_peer = self.connect(self.next());
+    const auto from_peer = self.listen(self.next());
+    for (std::uint64_t i = 0; i < messages && self.rank == 0; ++i) {
+      sleep_until(self, [&] { return !to_peer->try_acquire(8).empty(); });
+      const ByteSpan span = to_peer->try_acquire(8);
+      std::memcpy(span.data(), &i, 8);
+      to_peer->commit_quietly(8);
+      make_full_fence();
+      to_peer->ring_after_fence();
+      require(!to_peer->is_flushed_by_commit() || to_peer->try_flush(), "a commit has not flushed");
+    }
+    for (std::uint64_t i = 0; i < messages && self.rank == 1; ++i) {
+      sleep_until(self, [&] { return !from_peer->try_peek().empty(); });
+      const ByteView view = from_peer->try_peek();
+      require(view.size() == 8 && std::memcmp(view.data(), &i, 8) == 0, "another message came");
+      from_peer->release_quietly();
+      make_full_fence();
+      from_peer->ring_after_fence();
     }
     self.barrier();
   });
