@@ -29,19 +29,20 @@ Attempt Communicator::try_at_once(const Requests& requests) {
 }
 
 Attempt Communicator::try_at_once(const OperationRequest& request) {
-  Recipe& recipe = recipes_[static_cast<std::size_t>(request.kind)];
-  if (!recipe.short_step || !recipe.fits(request)) return Attempt::kNotTried;
+  Recipe* const recipe = recipes_[static_cast<std::size_t>(request.kind)].find(request);
+  if (recipe == nullptr || !recipe->short_step) return Attempt::kNotTried;
+  ShortStep& step = recipe->short_step;
   const auto is_done = [&] {
     Turn& turn = collective_turn_;
     const auto sequence = static_cast<std::uint32_t>(turn.taken);
     if (!may_begin(turn)) return false;
-    if (!recipe.short_step.try_do(request.input, request.output, sequence)) return false;
-    ledger_.begin(recipe.short_step.descriptor());
+    if (!step.try_do(request.input, request.output, sequence)) return false;
+    ledger_.begin(step.descriptor());
     note_done(turn);
     return true;
   };
   const Attempt attempt = device_.executor().try_at_once(*request.stream, Condition(is_done));
-  if (attempt == Attempt::kDone) recipe.short_step.ring_peer();
+  if (attempt == Attempt::kDone) step.ring_peer();
   return attempt;
 }
 

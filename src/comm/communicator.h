@@ -135,6 +135,7 @@ class Communicator final : public RunOwner {
   void fail(const Error& error, bool tell_peers) noexcept;
   static PlanCache::Wanted wanted(const OperationRequest& request);
   bool lies_otherwise(const Recipe& recipe, const OperationRequest& request);
+  Recipe& recipe_for(const OperationRequest& request);
   void write(Recipe& recipe, const OperationRequest& request);
   void set_sharing(Recipe& recipe, RunSpec& spec, const OperationRequest& request,
                    std::size_t request_bytes, bool takes_nothing_back);
@@ -220,7 +221,7 @@ class Communicator final : public RunOwner {
   BiasedLock issue_lock_;
   Counter runs_begun_{0};  // read by any thread
   std::unique_ptr<PlanCache> plans_;
-  std::array<Recipe, kCollectiveCount> recipes_;
+  std::array<RecipeBook, kCollectiveCount> recipes_;
   std::uint64_t last_stamp_ = 0;
   Turn collective_turn_;
   // Where messages to a peer go, and where those from it come. Null until there is one, and for

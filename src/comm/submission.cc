@@ -57,10 +57,18 @@ PlanCache::Wanted Communicator::wanted(const OperationRequest& request) {
   return (overlap == Overlap::kAskew) != (recipe.overlap == Overlap::kAskew);
 }
 
+[[gnu::always_inline]] inline Recipe& Communicator::recipe_for(const OperationRequest& request) {
+  RecipeBook& book = recipes_[static_cast<std::size_t>(request.kind)];
+  Recipe* const known = book.find(request);
+  if (known != nullptr && !lies_otherwise(*known, request)) return *known;
+  Recipe& recipe = known != nullptr ? *known : book.next();
+  write(recipe, request);
+  return recipe;
+}
+
 [[gnu::always_inline]] inline void Communicator::add_operation(const OperationRequest& request,
                                                                GroupRun& run) {
-  Recipe& recipe = recipes_[static_cast<std::size_t>(request.kind)];
-  if (!recipe.fits(request) || lies_otherwise(recipe, request)) write(recipe, request);
+  const Recipe& recipe = recipe_for(request);
   if (recipe.opens_on != nullptr) recipe.opens_on->prepare();
   const std::uint64_t ticket = collective_turn_.take();
   for (int lane = 0; lane < recipe.lanes; ++lane) {
