@@ -1,101 +1,168 @@
-// The part of Communicator that does at once, without a run, what is over in one look
-// (short_step.h).
+// The part of Communicator that begins operations at once, without a run, as far as that goes
+// (short_steps.h). A run is made of what is left.
 //
-// All is as if a run had done it in its first poll: the turn has come and gone, the stream counts a
-// task. Under the issue lock and the drive lock together, so that nobody sees anything in between.
+// What is over is as if a run had done it in its first poll: the turn has come and gone, the stream
+// counts a task. All is under the issue lock and the drive lock together, so that nobody sees
+// anything in between. Only where peers ring: other links get nowhere unless they are polled.
 #include <cstring>
 
 #include "src/comm/communicator.h"
-#include "src/engine/short_step.h"
+#include "src/engine/short_steps.h"
 
 namespace catenary {
+
+class Communicator::AtOnce : public Beginning {
+ public:
+  AtOnce(Communicator& communicator, const Requests& requests, Turn& turn)
+      : communicator_(communicator), requests_(requests), turn_(turn) {}
+
+  Rest begin() override {
+    Communicator& self = communicator_;
+    // Something is before it, or something is wrong: a run finds out what.
+    const bool may_begin = turn_.idle() && !self.in_trouble_.load(std::memory_order_acquire);
+    if (!may_begin) return {self.task_for(requests_, 0)};
+    try {
+      if (!try_all()) return {self.task_for(requests_, steps_done()), waits()};
+    } catch (const std::exception& error) {
+      TaskPtr task = self.task_for(requests_, steps_done());
+      if (task->fail(error)) task.reset();
+      return {std::move(task), true};
+    }
+    turn_.take();
+    ++turn_.serving;
+    self.polled(true);
+    return {};
+  }
+
+ protected:
+  ~AtOnce() = default;
+  std::uint32_t sequence() const { return static_cast<std::uint32_t>(turn_.taken); }
+  Communicator& communicator() { return communicator_; }
+
+ private:
+  virtual bool try_all() = 0;
+  // If that was not all: how far it went, and whether there was nothing to be seen of what is next.
+  virtual std::size_t steps_done() const { return 0; }
+  virtual bool waits() const { return true; }
+
+  Communicator& communicator_;
+  const Requests& requests_;
+  Turn& turn_;
+};
+
+class Communicator::CollectiveAtOnce final : public AtOnce {
+ public:
+  CollectiveAtOnce(Communicator& communicator, const Requests& requests, ShortSteps& steps)
+      : AtOnce(communicator, requests, communicator.collective_turn_),
+        request_(requests.operations.front()),
+        steps_(steps) {
+    steps_.begin(request_.input, request_.output, sequence());
+  }
+  void tell_peers() noexcept override { steps_.ring_peers(); }
+
+ private:
+  bool try_all() override {
+    communicator().begins(steps_.descriptor());
+    steps_.try_do();
+    return steps_.all_done();
+  }
+  std::size_t steps_done() const override { return steps_.done(); }
+  bool waits() const override { return !steps_.met_another(); }
+
+  const OperationRequest& request_;
+  ShortSteps& steps_;
+};
+
 namespace {
 
 // Both ends call it a send.
-Descriptor opening_of(const MessageRequest& message, const Turn& turn) {
-  return {.sequence = static_cast<std::uint32_t>(turn.taken),
+Descriptor opening_of(const MessageRequest& message, std::uint32_t sequence) {
+  return {.sequence = sequence,
           .kind = Collective::kSend,
           .type = message.type,
           .reduction = Reduction::kNone,
           .count = message.count};
 }
 
-}  // namespace
-
-Attempt Communicator::try_at_once(const Requests& requests) {
-  if (requests.size() != 1) return Attempt::kNotTried;
-  return requests.messages.empty() ? try_at_once(requests.operations.front())
-                                   : try_at_once(requests.messages.front());
+ByteSpan data_of(const MessageRequest& message) {
+  return {static_cast<std::byte*>(message.buffer), message.count * element_bytes(message.type)};
 }
 
-Attempt Communicator::try_at_once(const OperationRequest& request) {
-  Recipe* const recipe = recipes_[static_cast<std::size_t>(request.kind)].find(request);
-  if (recipe == nullptr || !recipe->short_step) return Attempt::kNotTried;
-  ShortStep& step = recipe->short_step;
-  const auto is_done = [&] {
-    Turn& turn = collective_turn_;
-    const auto sequence = static_cast<std::uint32_t>(turn.taken);
-    if (!may_begin(turn)) return false;
-    if (!step.try_do(request.input, request.output, sequence)) return false;
-    ledger_.begin(step.descriptor());
-    note_done(turn);
+}  // namespace
+
+class Communicator::SendAtOnce final : public AtOnce {
+ public:
+  SendAtOnce(Communicator& communicator, const Requests& requests, SendEnd& end)
+      : AtOnce(communicator, requests, end.turn),
+        message_(requests.messages.front()),
+        link_(*end.link) {}
+  void tell_peers() noexcept override { link_.ring_after_fence(); }
+
+ private:
+  bool try_all() override {
+    return send_short(link_, opening_of(message_, sequence()), data_of(message_));
+  }
+
+  const MessageRequest& message_;
+  SendLink& link_;
+};
+
+class Communicator::ReceiveAtOnce final : public AtOnce {
+ public:
+  ReceiveAtOnce(Communicator& communicator, const Requests& requests, RecvEnd& end)
+      : AtOnce(communicator, requests, end.turn),
+        message_(requests.messages.front()),
+        link_(*end.link) {}
+  void tell_peers() noexcept override { link_.ring_after_fence(); }
+
+ private:
+  bool try_all() override {
+    const ByteSpan to = data_of(message_);
+    const ShortMessage come = peek_short(link_, opening_of(message_, sequence()), to.size());
+    met_another_ = come.is_another;
+    if (come.data == nullptr) return false;
+    if (!to.empty()) std::memcpy(to.data(), come.data, to.size());
+    link_.release_quietly();
     return true;
-  };
-  const Attempt attempt = device_.executor().try_at_once(*request.stream, Condition(is_done));
-  if (attempt == Attempt::kDone) step.ring_peer();
-  return attempt;
+  }
+  bool waits() const override { return !met_another_; }
+
+  const MessageRequest& message_;
+  RecvLink& link_;
+  bool met_another_ = false;
+};
+
+bool Communicator::try_at_once(const Requests& requests) {
+  if (requests.size() != 1 || !polled_.empty()) return false;
+  return requests.messages.empty() ? try_collective(requests) : try_message(requests);
+}
+
+bool Communicator::try_collective(const Requests& requests) {
+  const OperationRequest& request = requests.operations.front();
+  if (!Recipe::is_repeatable(request)) return false;
+  ShortSteps& steps = recipe_for(request).short_steps;
+  if (!steps) return false;
+  CollectiveAtOnce at_once(*this, requests, steps);
+  return device_.executor().try_at_once(*request.stream, at_once);
 }
 
 // Only what is one slice to whoever cuts it.
-Attempt Communicator::try_at_once(const MessageRequest& message) {
-  const std::size_t bytes = message.count * element_bytes(message.type);
-  if (bytes > kMostAtOnce || bytes >= least_loan_ || message.peer == rank_)
-    return Attempt::kNotTried;
-  if (plans_->message_cut(bytes).slice_bytes < bytes) return Attempt::kNotTried;
-  return message.sends ? try_to_send(message, bytes) : try_to_take(message, bytes);
-}
-
-Attempt Communicator::try_to_send(const MessageRequest& message, std::size_t bytes) {
-  SendEnd& end = send_ends_[static_cast<std::size_t>(message.peer)];
-  if (end.link == nullptr || !end.link->is_flushed_by_commit()) return Attempt::kNotTried;
-  const ByteView data{static_cast<const std::byte*>(message.buffer), bytes};
-  const auto is_done = [&] {
-    if (!may_begin(end.turn)) return false;
-    if (!send_short(*end.link, opening_of(message, end.turn), data)) return false;
-    note_done(end.turn);
-    return true;
-  };
-  const Attempt attempt = device_.executor().try_at_once(*message.stream, Condition(is_done));
-  if (attempt == Attempt::kDone) end.link->ring_after_fence();
-  return attempt;
-}
-
-Attempt Communicator::try_to_take(const MessageRequest& message, std::size_t bytes) {
-  RecvEnd& end = recv_ends_[static_cast<std::size_t>(message.peer)];
-  if (end.link == nullptr) return Attempt::kNotTried;
-  const auto is_done = [&] {
-    if (!may_begin(end.turn)) return false;
-    const std::byte* const data = peek_short(*end.link, opening_of(message, end.turn), bytes);
-    if (data == nullptr) return false;
-    if (bytes > 0) std::memcpy(message.buffer, data, bytes);
-    end.link->release_quietly();
-    note_done(end.turn);
-    return true;
-  };
-  const Attempt attempt = device_.executor().try_at_once(*message.stream, Condition(is_done));
-  if (attempt == Attempt::kDone) end.link->ring_after_fence();
-  return attempt;
-}
-
-// Nothing is before it, and nothing is wrong; if something is, a run finds out what.
-inline bool Communicator::may_begin(const Turn& turn) const {
-  return turn.idle() && !in_trouble_.load(std::memory_order_acquire);
-}
-
-inline void Communicator::note_done(Turn& turn) {
-  turn.take();
-  ++turn.serving;
-  polled(true);
+bool Communicator::try_message(const Requests& requests) {
+  const MessageRequest& message = requests.messages.front();
+  const std::size_t bytes = data_of(message).size();
+  if (bytes > kMostAtOnce || bytes >= least_loan_ || message.peer == rank_) return false;
+  if (plans_->message_cut(bytes).slice_bytes < bytes) return false;
+  const auto peer = static_cast<std::size_t>(message.peer);
+  if (message.sends) {
+    SendEnd& end = send_ends_[peer];
+    if (end.link == nullptr || !end.link->is_flushed_by_commit()) return false;
+    SendAtOnce at_once(*this, requests, end);
+    return device_.executor().try_at_once(*message.stream, at_once);
+  }
+  RecvEnd& end = recv_ends_[peer];
+  if (end.link == nullptr) return false;
+  ReceiveAtOnce at_once(*this, requests, end);
+  return device_.executor().try_at_once(*message.stream, at_once);
 }
 
 }  // namespace catenary

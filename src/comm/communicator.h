@@ -129,7 +129,7 @@ class Communicator final : public RunOwner {
   void leave() noexcept;
   double estimate_messages_ns(std::span<const MessageRequest> messages);
   [[noreturn]] void throw_failure();
-  std::unique_ptr<GroupRun> make_run(const Requests& requests);
+  std::unique_ptr<GroupRun> make_run(const Requests& requests, std::size_t steps_done);
   void end_in_flight() noexcept;
   void meet(const UniqueId& id, const TransportFactory& transports);
   void fail(const Error& error, bool tell_peers) noexcept;
@@ -139,7 +139,7 @@ class Communicator final : public RunOwner {
   void write(Recipe& recipe, const OperationRequest& request);
   void set_sharing(Recipe& recipe, RunSpec& spec, const OperationRequest& request,
                    std::size_t request_bytes, bool takes_nothing_back);
-  void add_operation(const OperationRequest& request, GroupRun& run);
+  void add_operation(const OperationRequest& request, GroupRun& run, std::size_t steps_done);
   void add_messages(std::span<const MessageRequest> messages, GroupRun& run);
   bool are_like_last(std::span<const MessageRequest> messages);
   void write_messages(std::span<const MessageRequest> messages, GroupRun& run);
@@ -159,14 +159,15 @@ class Communicator final : public RunOwner {
              const GroupTraits& group);
   void enqueue_on_all(const Requests& requests, std::unique_ptr<GroupRun> run);
   void enqueue_aside(const Requests& requests, std::unique_ptr<GroupRun> run, Event& after);
-  void put(Stream& stream, std::unique_ptr<GroupRun> run, bool was_tried = false);
-  Attempt try_at_once(const Requests& requests);
-  Attempt try_at_once(const OperationRequest& request);
-  Attempt try_at_once(const MessageRequest& message);
-  Attempt try_to_send(const MessageRequest& message, std::size_t bytes);
-  Attempt try_to_take(const MessageRequest& message, std::size_t bytes);
-  bool may_begin(const Turn& turn) const;
-  void note_done(Turn& turn);
+  void put(Stream& stream, std::unique_ptr<GroupRun> run);
+  TaskPtr task_for(const Requests& requests, std::size_t steps_done);
+  class AtOnce;
+  class CollectiveAtOnce;
+  class SendAtOnce;
+  class ReceiveAtOnce;
+  bool try_at_once(const Requests& requests);
+  bool try_collective(const Requests& requests);
+  bool try_message(const Requests& requests);
   Wait wait_until_timeout() const;
 
   // Constant after construction.

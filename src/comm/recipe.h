@@ -12,7 +12,7 @@
 #include "src/comm/operation_request.h"
 #include "src/comm/overlap.h"
 #include "src/engine/group_run.h"
-#include "src/engine/short_step.h"
+#include "src/engine/short_steps.h"
 #include "src/transport/transport.h"
 
 namespace catenary {
@@ -24,9 +24,12 @@ struct Recipe {
            request.reduction.name == reduction && request.mark == mark;
   }
 
-  // False: nothing yet, or it has what operations that look alike may not have in common: the
-  // lengths of parts, or the user's factor.
-  bool repeatable = false;
+  // Operations that look alike may not have in common the lengths of parts, and the user's factor.
+  static bool is_repeatable(const OperationRequest& request) {
+    return request.parts == nullptr && request.reduction.name != Reduction::kPreMulSum;
+  }
+
+  bool repeatable = false;  // false, too, before it is written
   DataType type = DataType::kInt8;
   Reduction reduction = Reduction::kNone;
   int root = 0;
@@ -37,39 +40,43 @@ struct Recipe {
   Overlap overlap = Overlap::kNone;
   const SendLink* opens_on = nullptr;  // what a short one is sent on first of all
   std::array<RunSpec, kMostLanes> specs;
-  ShortStep short_step;  // if that is all
+  ShortSteps short_steps;  // if they are
 };
 
 class RecipeBook {
  public:
   // Null: there is none that fits.
   Recipe* find(const OperationRequest& request) {
-    if (last_ < recipes_.size() && recipes_[last_].fits(request)) return &recipes_[last_];
-    for (std::size_t i = 0; i < recipes_.size(); ++i) {
-      if (recipes_[i].fits(request)) return &recipes_[last_ = i];
-    }
-    return nullptr;
+    if (last_ < pages_.size() && pages_[last_].recipe.fits(request)) return &pages_[last_].recipe;
+    const auto fits = [&](const Page& page) { return page.recipe.fits(request); };
+    const auto found = std::ranges::find_if(pages_, fits);
+    return found == pages_.end() ? nullptr : &open(found);
   }
-  // One to be written: that is of no use any more, or new, or else the oldest.
+  // One to be written: that is of no use any more, or new, or else the one that was not asked for
+  // the longest.
   Recipe& next() {
-    const auto useless = std::ranges::find(recipes_, false, &Recipe::repeatable);
-    if (useless != recipes_.end()) {
-      last_ = static_cast<std::size_t>(useless - recipes_.begin());
-    } else if (recipes_.size() < kKept) {
-      recipes_.emplace_back();
-      last_ = recipes_.size() - 1;
-    } else {
-      last_ = oldest_;
-      oldest_ = (oldest_ + 1) % kKept;
-    }
-    return recipes_[last_];
+    const auto is_useless = [](const Page& page) { return !page.recipe.repeatable; };
+    const auto useless = std::ranges::find_if(pages_, is_useless);
+    if (useless != pages_.end()) return open(useless);
+    if (pages_.size() < kKept) return open(pages_.emplace(pages_.end()));
+    return open(std::ranges::min_element(pages_, {}, &Page::opened));
   }
 
  private:
+  struct Page {
+    Recipe recipe;
+    std::uint64_t opened = 0;
+  };
+  Recipe& open(std::vector<Page>::iterator page) {
+    page->opened = ++openings_;
+    last_ = static_cast<std::size_t>(page - pages_.begin());
+    return page->recipe;
+  }
+
   static constexpr std::size_t kKept = 8;
-  std::vector<Recipe> recipes_;
-  std::size_t last_ = 0;  // that was asked for
-  std::size_t oldest_ = 0;
+  std::vector<Page> pages_;
+  std::size_t last_ = 0;  // that was opened
+  std::uint64_t openings_ = 0;
 };
 
 }  // namespace catenary

@@ -57,37 +57,47 @@ PlanCache::Wanted Communicator::wanted(const OperationRequest& request) {
   return (overlap == Overlap::kAskew) != (recipe.overlap == Overlap::kAskew);
 }
 
-[[gnu::always_inline]] inline Recipe& Communicator::recipe_for(const OperationRequest& request) {
+Recipe& Communicator::recipe_for(const OperationRequest& request) {
   RecipeBook& book = recipes_[static_cast<std::size_t>(request.kind)];
-  Recipe* const known = book.find(request);
-  if (known != nullptr && !lies_otherwise(*known, request)) return *known;
-  Recipe& recipe = known != nullptr ? *known : book.next();
+  Recipe* const found = book.find(request);
+  if (found != nullptr && !lies_otherwise(*found, request)) return *found;
+  Recipe& recipe = found != nullptr ? *found : book.next();
   write(recipe, request);
   return recipe;
 }
 
 [[gnu::always_inline]] inline void Communicator::add_operation(const OperationRequest& request,
-                                                               GroupRun& run) {
+                                                               GroupRun& run,
+                                                               std::size_t steps_done) {
   const Recipe& recipe = recipe_for(request);
   if (recipe.opens_on != nullptr) recipe.opens_on->prepare();
   const std::uint64_t ticket = collective_turn_.take();
   for (int lane = 0; lane < recipe.lanes; ++lane) {
     run.add(recipe.specs[static_cast<std::size_t>(lane)], request.input, request.output,
-            collective_turn_, ticket, recipe.lanes);
+            collective_turn_, ticket, recipe.lanes, steps_done);
   }
 }
 
 [[gnu::always_inline]] inline std::unique_ptr<GroupRun> Communicator::make_run(
-    const Requests& requests) {
+    const Requests& requests, std::size_t steps_done) {
   std::unique_ptr<GroupRun> run = runs_.take();
   run->begin(*this);
-  for (const OperationRequest& request : requests.operations) add_operation(request, *run);
+  for (const OperationRequest& request : requests.operations) {
+    add_operation(request, *run, steps_done);
+  }
   if (!requests.messages.empty()) add_messages(requests.messages, *run);
   return run;
 }
 
-[[gnu::always_inline]] inline void Communicator::put(Stream& stream, std::unique_ptr<GroupRun> run,
-                                                     bool was_tried) {
+// Of a single operation, what is left of it.
+TaskPtr Communicator::task_for(const Requests& requests, std::size_t steps_done) {
+  TaskPtr task(make_run(requests, steps_done).release());
+  count_up(runs_begun_);
+  return task;
+}
+
+[[gnu::always_inline]] inline void Communicator::put(Stream& stream,
+                                                     std::unique_ptr<GroupRun> run) {
   TaskPtr task(run.release());
   count_up(runs_begun_);
   // What the stream does not take was never begun.
@@ -96,7 +106,7 @@ PlanCache::Wanted Communicator::wanted(const OperationRequest& request) {
     delete task.release();
     count_down(runs_begun_);
   });
-  stream.enqueue(std::move(task), was_tried);
+  stream.enqueue(std::move(task));
   take_back.release();
 }
 
@@ -110,14 +120,13 @@ void Communicator::submit(const Requests& requests, Event* after) {
   if (left_.load(std::memory_order_acquire)) {
     throw_error(ErrorCode::kInvalidUsage, "rank %d has left the communicator", rank_);
   }
-  const Attempt attempt = after == nullptr ? try_at_once(requests) : Attempt::kNotTried;
-  if (attempt == Attempt::kDone) return;
   try {
-    std::unique_ptr<GroupRun> run = make_run(requests);
+    if (after == nullptr && try_at_once(requests)) return;
+    std::unique_ptr<GroupRun> run = make_run(requests, 0);
     if (after != nullptr) {
       enqueue_aside(requests, std::move(run), *after);
     } else if (requests.on_one_stream()) {
-      put(requests.first_stream(), std::move(run), attempt == Attempt::kNotYet);
+      put(requests.first_stream(), std::move(run));
     } else {
       enqueue_on_all(requests, std::move(run));
     }
@@ -233,10 +242,9 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   const std::vector<PlannedStep>& steps = entry.lanes.front().steps;
   const bool is_short = request.count * bytes <= kOneLineDataBytes;
   recipe.opens_on = is_short && !steps.empty() ? steps.front().send : nullptr;
-  recipe.repeatable = request.parts == nullptr && request.reduction.name != Reduction::kPreMulSum;
-  const bool may_be_short = recipe.repeatable && recipe.lanes == 1 && !recipe.may_lend &&
-                            !holds_part_per_rank(request.kind);
-  recipe.short_step = may_be_short ? ShortStep(recipe.specs[0]) : ShortStep();
+  recipe.repeatable = Recipe::is_repeatable(request);
+  const bool may_be_short = recipe.repeatable && recipe.lanes == 1 && !recipe.may_lend;
+  recipe.short_steps = may_be_short ? ShortSteps(recipe.specs[0]) : ShortSteps();
 }
 
 // A group is mostly like the one before, and its messages need not be made again.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "src/base/scope_exit.h"
 #include "src/device/driver_thread.h"
 #include "src/device/process_life.h"
 #include "src/topology/machine.h"
@@ -21,15 +22,6 @@ Task::Progress poll_or_fail(Task& task) noexcept {
     return task.poll();
   } catch (const std::exception& error) {
     return task.fail(error) ? Task::Progress::kDone : Task::Progress::kNone;
-  }
-}
-
-// What throws is tried again as a task, and throws there.
-bool holds_or_fails(const Condition& condition) noexcept {
-  try {
-    return condition.holds();
-  } catch (const std::exception&) {
-    return false;
   }
 }
 
@@ -125,25 +117,32 @@ inline void Executor::arm_if_unwatched() {
 // Where nothing is queued, a task that waits for nobody is done in its first poll, and never enters
 // the stream. Room is made before, since what has begun must be taken; and it is counted before,
 // since whoever hears of it from what it does may wait for the stream.
-inline void Executor::begin_alone(Stream& stream, TaskPtr&& task, bool was_tried) {
+inline void Executor::count_in(Stream& stream) {
   make_room(stream);
   count_up(stream.direct_);
   count_up(queued_);
-  if (was_tried || poll_or_fail(*task) != Task::Progress::kDone)
-    return place(stream, std::move(task));
-  task.reset();
+}
+
+inline void Executor::settle(Stream& stream, TaskPtr&& rest) noexcept {
+  if (rest != nullptr) return place(stream, std::move(rest));
   count_up(stream.finished_);
   count_down(queued_);
   retired_.clear();
 }
 
-void Executor::submit(Stream& stream, TaskPtr&& task, bool was_tried) {
+inline void Executor::begin_alone(Stream& stream, TaskPtr&& task) {
+  count_in(stream);
+  if (poll_or_fail(*task) == Task::Progress::kDone) task.reset();
+  settle(stream, std::move(task));
+}
+
+void Executor::submit(Stream& stream, TaskPtr&& task) {
   require_not_forked();
   if (lock_.try_lock()) {
     DriveScope drive(*this);
     drive.moved = true;  // or a new head may have a doorbell that no sleeper knows
     if (active_.empty() && inboxed_.load() == 0) {
-      begin_alone(stream, std::move(task), was_tried);
+      begin_alone(stream, std::move(task));
     } else {
       drain_inbox();
       append(stream, std::move(task));
@@ -161,23 +160,27 @@ void Executor::submit(Stream& stream, TaskPtr&& task, bool was_tried) {
   arm_if_unwatched();
 }
 
-// Counted before, as in begin_alone().
-Attempt Executor::try_at_once(Stream& stream, const Condition& is_done) {
-  if (pending() || !lock_.try_lock()) return Attempt::kNotTried;
-  bool done = false;
+// What is queued alone may be over by now. Of a longer queue, which cannot be, the head would be
+// polled twice in each call.
+bool Executor::try_at_once(Stream& stream, Beginning& beginning) {
+  if (queued_.load() > 1 || inboxed_.load() != 0 || !lock_.try_lock()) return false;
   {
     DriveScope drive(*this);
-    if (!active_.empty() || inboxed_.load() != 0) return Attempt::kNotTried;
-    count_up(stream.direct_);
-    count_up(queued_);
-    drive.moved = done = holds_or_fails(is_done);
-    count_up(stream.finished_);
-    count_down(queued_);
+    if (!active_.empty()) drive.moved = pass();
+    if (!active_.empty()) return false;
+    drive.moved = true;
+    count_in(stream);
+    Beginning::Rest rest;
+    const ScopeExit end([&] { settle(stream, std::move(rest.task)); });
+    rest = beginning.begin();
+    const bool goes_on = rest.task != nullptr && !rest.waits;
+    if (goes_on && poll_or_fail(*rest.task) == Task::Progress::kDone) rest.task.reset();
   }
-  if (!done) return Attempt::kNotYet;
+  beginning.tell_peers();
   count_up(visits_);
   if (inboxed_.load() != 0) nudge();  // came meanwhile
-  return Attempt::kDone;
+  arm_if_unwatched();
+  return true;
 }
 
 // Who put something into the inbox tries the lock afterwards, and who unlocks looks into the inbox

@@ -51,9 +51,22 @@ class Condition {
   bool (*holds_)(void*);
 };
 
-// What became of something that was to be done at once. kNotTried: something is queued before it,
-// or somebody else drives.
-enum class Attempt : std::uint8_t { kDone, kNotYet, kNotTried };
+// Something that need not be a task: what can be done at once is over then, and a task does what is
+// left.
+class Beginning {
+ public:
+  struct Rest {
+    TaskPtr task;        // null: nothing is left
+    bool waits = false;  // for what was looked for just now: it need not be polled at once
+  };
+  // Under the drive lock. What was done although it throws is its own affair.
+  virtual Rest begin() = 0;
+  // After that lock was given back, which is a full fence.
+  virtual void tell_peers() noexcept {}
+
+ protected:
+  ~Beginning() = default;
+};
 
 class Executor {
  public:
@@ -62,14 +75,13 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Appends the task to the stream and tries at once what can be done without waiting, unless that
-  // was tried just now. Throws only if memory runs out or the process is a forked child; the task
-  // is then the caller's still.
-  void submit(Stream& stream, TaskPtr&& task, bool was_tried = false);
+  // Appends the task to the stream and tries at once what can be done without waiting. Throws only
+  // if memory runs out or the process is a forked child; the task is then the caller's still.
+  void submit(Stream& stream, TaskPtr&& task);
 
-  // For what needs no task if it can be done now: asks, under the drive lock, whether it is done,
-  // and that is all there ever is on the stream.
-  Attempt try_at_once(Stream& stream, const Condition& is_done);
+  // The same for what may not need a task. Throws what begin() throws. False: it was not begun,
+  // because something is queued on this device, or somebody else drives.
+  bool try_at_once(Stream& stream, Beginning& beginning);
 
   // Waits here and drives until the condition holds; false if the wait ended before. The condition
   // is asked without locks, or under the drive lock, at least every 50 ms; whoever makes it true
@@ -122,7 +134,9 @@ class Executor {
 
   // All of these need the drive lock.
   bool pass();
-  void begin_alone(Stream& stream, TaskPtr&& task, bool was_tried);
+  void count_in(Stream& stream);
+  void settle(Stream& stream, TaskPtr&& rest) noexcept;
+  void begin_alone(Stream& stream, TaskPtr&& task);
   bool drain_inbox();
   void append(Stream& stream, TaskPtr&& task);
   void make_room(Stream& stream);

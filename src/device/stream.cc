@@ -16,9 +16,7 @@ Stream::Stream(Device& device, Kind kind) noexcept
 
 Stream::~Stream() = default;
 
-void Stream::enqueue(TaskPtr&& task, bool was_tried) {
-  device_.executor().submit(*this, std::move(task), was_tried);
-}
+void Stream::enqueue(TaskPtr&& task) { device_.executor().submit(*this, std::move(task)); }
 
 void Stream::record(Event& event) {
   auto point = std::make_shared<EventPoint>(device_);

@@ -40,9 +40,9 @@ class Stream {
   // What no other stream of the process ever has, before or after.
   std::uint64_t id() const noexcept { return id_; }
 
-  // Appends a task, and tries at once what can be done without waiting, unless that was tried just
-  // now. If this throws, the task is the caller's still.
-  void enqueue(TaskPtr&& task, bool was_tried = false);
+  // Appends a task, and tries at once what can be done without waiting. If this throws, the task is
+  // the caller's still.
+  void enqueue(TaskPtr&& task);
 
   // The event now stands for what is enqueued up to here.
   void record(Event& event);

@@ -15,11 +15,12 @@ constexpr std::int64_t kMostWritersWait_ms = 5000;
 }  // namespace
 
 void GroupRun::add(const RunSpec& lane, const void* input, void* output, Turn& turn,
-                   std::uint64_t ticket, int lanes) {
+                   std::uint64_t ticket, int lanes, std::size_t steps_done) {
   open_.push_back(static_cast<std::uint32_t>(count_));
   if (count_ == members_.size()) members_.emplace_back();
   Member& member = members_[count_++];
   member.run.begin(lane, input, output, static_cast<std::uint32_t>(ticket));
+  member.run.skip(steps_done);
   member.turn = &turn;
   member.ticket = ticket;
   member.lanes = lanes;

@@ -88,9 +88,9 @@ class GroupRun final : public Task {
     message_count_ = 0;
   }
   // A lane of a collective of `lanes`. They share its ticket, which is also its sequence, and are
-  // added one after the other.
+  // added one after the other. So many steps are done already.
   void add(const RunSpec& lane, const void* input, void* output, Turn& turn, std::uint64_t ticket,
-           int lanes);
+           int lanes, std::size_t steps_done = 0);
   // The requests that a message was made of, by numbers of the caller's: one, or both if it is to
   // oneself.
   struct MadeOf {

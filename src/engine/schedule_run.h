@@ -72,6 +72,9 @@ class ScheduleRun {
   // Begins a new life. Buffers and sequence are not the spec's.
   void begin(const RunSpec& spec, const void* input, void* output, std::uint32_t sequence);
 
+  // So many steps are done already, before it has started.
+  void skip(std::size_t steps) { step_ = steps; }
+
   // Does every step that can be done now.
   Task::Progress advance();
   // Whether advance() would find as little to take as the last time. The cheaper question.

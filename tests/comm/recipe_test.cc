@@ -43,7 +43,7 @@ TEST(RecipeBook, finds_what_was_written_for_a_request_like_it) {
   EXPECT_EQ(book.find(other), nullptr);
 }
 
-TEST(RecipeBook, forgets_the_oldest) {
+TEST(RecipeBook, forgets_the_one_that_was_not_asked_for_the_longest) {
   RecipeBook book;
   constexpr std::size_t kMany = 20;
   std::size_t kept = 0;
@@ -52,6 +52,15 @@ TEST(RecipeBook, forgets_the_oldest) {
   EXPECT_EQ(kept, 8u);
   for (std::size_t count = 1; count <= kMany - kept; ++count) {
     EXPECT_EQ(book.find(request_of(count)), nullptr) << count;
+  }
+}
+
+TEST(RecipeBook, keeps_what_is_asked_for_again_and_again) {
+  RecipeBook book;
+  write(book, request_of(1));
+  for (std::size_t count = 2; count <= 40; ++count) {
+    write(book, request_of(count));
+    ASSERT_NE(book.find(request_of(1)), nullptr) << count;
   }
 }
 

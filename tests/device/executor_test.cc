@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -52,38 +53,76 @@ TEST(Executor, counts_a_task_before_it_is_polled) {
   EXPECT_FALSE(device.executor().pending());
 }
 
-TEST(Executor, does_at_once_what_nothing_is_before) {
+struct TestBeginning final : Beginning {
+  explicit TestBeginning(std::function<Rest()> what) : begins(std::move(what)) {}
+  Rest begin() override { return begins(); }
+  void tell_peers() noexcept override { ++tellings; }
+  std::function<Rest()> begins;
+  int tellings = 0;
+};
+
+TEST(Executor, begins_at_once_what_nothing_is_before) {
   Device& device = fresh_device();
   Executor& executor = device.executor();
   Stream& stream = *device.create_stream(true);
   Stream& other = *device.create_stream(true);
   bool was_idle = true;
-  const auto work = [&] { return was_idle = stream.idle(), true; };
-  EXPECT_EQ(executor.try_at_once(stream, Condition(work)), Attempt::kDone);
+  TestBeginning whole([&] { return was_idle = stream.idle(), Beginning::Rest{}; });
+  EXPECT_TRUE(executor.try_at_once(stream, whole));
   EXPECT_FALSE(was_idle) << "whoever hears of it may wait for the stream";
+  EXPECT_EQ(whole.tellings, 1);
   EXPECT_TRUE(stream.idle());
   EXPECT_FALSE(executor.pending());
 
-  bool asked = false;
-  const auto behind = [&] { return asked = true; };
+  int begun = 0;
+  TestBeginning behind([&] { return ++begun, Beginning::Rest{}; });
   std::atomic<bool> over{false};
   other.enqueue(task_until([&] { return over.load(); }));
-  EXPECT_EQ(executor.try_at_once(stream, Condition(behind)), Attempt::kNotTried);
-  EXPECT_FALSE(asked);
+  EXPECT_FALSE(executor.try_at_once(stream, behind));
+  EXPECT_EQ(begun, 0);
+  EXPECT_EQ(behind.tellings, 0);
   over = true;
-  other.synchronize();
-  EXPECT_EQ(executor.try_at_once(stream, Condition(behind)), Attempt::kDone);
-  EXPECT_TRUE(asked);
+  EXPECT_TRUE(executor.try_at_once(stream, behind)) << "that is over by now";
+  EXPECT_TRUE(other.idle());
+  EXPECT_EQ(begun, 1);
 }
 
-TEST(Executor, leaves_to_a_task_what_cannot_be_done_at_once) {
+TEST(Executor, queues_what_is_left_of_a_beginning) {
+  Device& device = fresh_device();
+  Stream& stream = *device.create_stream(true);
+  std::vector<int> order;
+  const auto rest = [&] { return task_of([&] { order.push_back(2); }); };
+  TestBeginning waiting([&] { return order.push_back(1), Beginning::Rest{rest(), true}; });
+  EXPECT_TRUE(device.executor().try_at_once(stream, waiting));
+  EXPECT_EQ(order, std::vector<int>{1}) << "it was tried twice";
+  EXPECT_FALSE(stream.idle());
+  EXPECT_TRUE(device.executor().pending());
+  stream.enqueue(task_of([&] { order.push_back(3); }));
+  stream.synchronize();
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+  TestBeginning other([&] { return Beginning::Rest{rest()}; });
+  EXPECT_TRUE(device.executor().try_at_once(stream, other));
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3, 2})) << "it was not tried";
+  EXPECT_TRUE(stream.idle());
+}
+
+// Nobody else waits for it: the device's own thread goes on.
+TEST(Executor, does_not_forget_what_is_left_of_a_beginning) {
+  Device& device = fresh_device();
+  Stream& stream = *device.create_stream(true);
+  std::atomic<bool> ran{false};
+  TestBeginning waiting([&] { return Beginning::Rest{task_of([&] { ran = true; }), true}; });
+  EXPECT_TRUE(device.executor().try_at_once(stream, waiting));
+  EXPECT_TRUE(comes_true([&] { return ran.load(); }));
+}
+
+TEST(Executor, forgets_a_beginning_that_fails) {
   Device& device = fresh_device();
   Executor& executor = device.executor();
   Stream& stream = *device.create_stream(true);
-  const auto not_yet = [] { return false; };
-  const auto fails = []() -> bool { throw_error(ErrorCode::kRemote, "a link is damaged"); };
-  EXPECT_EQ(executor.try_at_once(stream, Condition(not_yet)), Attempt::kNotYet);
-  EXPECT_EQ(executor.try_at_once(stream, Condition(fails)), Attempt::kNotYet);
+  TestBeginning failing(
+      []() -> Beginning::Rest { throw_error(ErrorCode::kRemote, "a link is damaged"); });
+  EXPECT_THROW(executor.try_at_once(stream, failing), Error);
   EXPECT_TRUE(stream.idle());
   EXPECT_FALSE(executor.pending());
   bool ran = false;

@@ -25,6 +25,11 @@ struct FakeSend final : SendLink {
     ++commits;
     if (watched != nullptr) watched_at_commit = *watched;
   }
+  void commit_quietly(std::size_t bytes) override {
+    commit(bytes);
+    ++quiet_commits;
+  }
+  void ring_after_fence() noexcept override { ++rings; }
   bool try_flush() override { return !lent; }
   bool is_flushed_by_commit() const noexcept override { return flushed_by_commit; }
   std::optional<Loan> try_lend(ByteView memory, const Terms& terms) override {
@@ -42,6 +47,8 @@ struct FakeSend final : SendLink {
   bool flushed_by_commit = true;
   std::size_t committed = 0;
   int commits = 0;
+  int quiet_commits = 0;  // of those
+  int rings = 0;
   const std::byte* lent = nullptr;
   const std::byte* wanted_at = nullptr;  // what the peer makes of it
   bool withdrawn = false;
@@ -63,6 +70,11 @@ struct FakeRecv final : RecvLink {
     message = later.front();
     later.erase(later.begin());
   }
+  void release_quietly() override {
+    release();
+    ++quiet_releases;
+  }
+  void ring_after_fence() noexcept override { ++rings; }
   ByteView borrow(const Loan& loan, std::byte*) override {
     return ByteView(memory).subspan(loan.offset, loan.bytes);
   }
@@ -99,6 +111,8 @@ struct FakeRecv final : RecvLink {
   bool withdrawn = false;
   bool released = false;
   int releases = 0;
+  int quiet_releases = 0;  // of those
+  int rings = 0;
   std::function<void()> on_release;
 };
 

@@ -1,0 +1,246 @@
+// What communicators do at once, seen from their links: quiet commits and releases, each followed
+// by a ring; and what becomes of what cannot be done so.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "src/base/error.h"
+#include "src/comm/communicator.h"
+#include "src/device/device.h"
+#include "src/transport/forwarding_links.h"
+#include "transports/loopback/transport.h"
+
+namespace catenary {
+namespace {
+
+// Of all links of a rank.
+struct Seen {
+  int quiet = 0;  // commits and releases
+  int loud = 0;
+  int rung = 0;        // after quiet ones
+  bool fails = false;  // from now on looking for a message throws
+};
+
+class WatchedSend final : public ForwardingSendLink {
+ public:
+  WatchedSend(std::unique_ptr<SendLink> inside, Seen& seen)
+      : ForwardingSendLink(std::move(inside)), seen_(seen) {}
+  void commit(std::size_t bytes) override { ++seen_.loud, inside().commit(bytes); }
+  void commit_quietly(std::size_t bytes) override {
+    ++seen_.quiet;
+    inside().commit_quietly(bytes);
+  }
+  void ring_after_fence() noexcept override { ++seen_.rung, inside().ring_after_fence(); }
+
+ private:
+  Seen& seen_;
+};
+
+class WatchedRecv final : public ForwardingRecvLink {
+ public:
+  WatchedRecv(std::unique_ptr<RecvLink> inside, Seen& seen)
+      : ForwardingRecvLink(std::move(inside)), seen_(seen) {}
+  ByteView try_peek() override {
+    if (seen_.fails && std::exchange(has_thrown_, true)) ADD_FAILURE() << "a link was used again";
+    if (seen_.fails) throw_error(ErrorCode::kRemote, "the line is dead");
+    return inside().try_peek();
+  }
+  void release() override { ++seen_.loud, inside().release(); }
+  void release_quietly() override { ++seen_.quiet, inside().release_quietly(); }
+  void ring_after_fence() noexcept override { ++seen_.rung, inside().ring_after_fence(); }
+
+ private:
+  Seen& seen_;
+  bool has_thrown_ = false;
+};
+
+class WatchedTransport final : public Transport {
+ public:
+  WatchedTransport(std::unique_ptr<Transport> inside, Seen& seen)
+      : inside_(std::move(inside)), seen_(seen) {}
+  std::string_view name() const override { return inside_->name(); }
+  Bytes address() override { return inside_->address(); }
+  bool reaches(ByteView peer) const override { return inside_->reaches(peer); }
+  std::vector<bool> attach(std::span<const Bytes> addresses, const Wait& wait) override {
+    return inside_->attach(addresses, wait);
+  }
+  std::unique_ptr<SendLink> connect(const LinkSpec& spec) override {
+    return std::make_unique<WatchedSend>(inside_->connect(spec), seen_);
+  }
+  std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override {
+    return std::make_unique<WatchedRecv>(inside_->listen(spec), seen_);
+  }
+  bool has_come(const LinkSpec& spec) override { return inside_->has_come(spec); }
+  bool shares_memory() const override { return inside_->shares_memory(); }
+  Doorbell* doorbell() override { return inside_->doorbell(); }
+
+ private:
+  std::unique_ptr<Transport> inside_;
+  Seen& seen_;
+};
+
+// Two ranks that one thread drives, so that it is known who comes first.
+struct OperationsAtOnce : testing::Test {
+  OperationsAtOnce() {
+    config.socket_ifname = "=lo";
+    const UniqueId id = create_unique_id(config);
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank] {
+        const auto at = static_cast<int>(rank);
+        ranks[rank] = Communicator::make(at, 2, Device::get(at), CommunicatorOptions{}, config);
+        ranks[rank]->join(id, [&](const TransportContext& context) {
+          Transports all;
+          all.push_back(
+              std::make_unique<WatchedTransport>(loopback::make_transport(context), seen[rank]));
+          return all;
+        });
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  ~OperationsAtOnce() override {
+    for (const auto& rank : ranks) rank->abort();
+  }
+
+  Stream& stream(std::size_t rank) { return ranks[rank]->device().default_stream(); }
+  void submit(std::size_t rank, Collective kind, std::size_t count = 8) {
+    const OperationRequest request{
+        .kind = kind,
+        .input = given[rank].data(),
+        .output = got[rank].data(),
+        .count = count,
+        .reduction = {.name = reduces(kind) ? Reduction::kSum : Reduction::kNone},
+        .mark = ranks[rank]->mark(),
+        .stream = &stream(rank)};
+    ranks[rank]->submit({.operations = {&request, 1}, .messages = {}});
+  }
+  void submit_message(std::size_t rank, bool sends, std::size_t count = 8) {
+    const MessageRequest message{.buffer = sends ? given[rank].data() : got[rank].data(),
+                                 .count = count,
+                                 .stream = &stream(rank),
+                                 .peer = static_cast<int>(1 - rank),
+                                 .sends = sends};
+    ranks[rank]->submit({.operations = {}, .messages = {&message, 1}});
+  }
+  void synchronize() {
+    for (std::size_t rank = 0; rank < 2; ++rank) stream(rank).synchronize();
+  }
+  // Once links are made and known, what `operation` makes of them.
+  std::array<Seen, 2> seen_in(const std::function<void()>& operation) {
+    operation();
+    synchronize();
+    seen = {};
+    operation();
+    return {seen[0], seen[1]};
+  }
+  static void expect_all_quiet(const Seen& of, int messages) {
+    EXPECT_EQ(of.quiet, messages);
+    EXPECT_EQ(of.loud, 0);
+    EXPECT_GE(of.rung, messages);
+  }
+
+  Config config;
+  std::array<Seen, 2> seen{};
+  std::array<std::shared_ptr<Communicator>, 2> ranks;
+  std::array<Bytes, 2> given{Bytes(20'000, std::byte{1}), Bytes(20'000, std::byte{2})};
+  std::array<Bytes, 2> got{Bytes(20'000), Bytes(20'000)};
+};
+
+TEST_F(OperationsAtOnce, are_over_when_the_call_returns) {
+  const auto broadcast = seen_in([&] {
+    submit(0, Collective::kBroadcast);
+    submit(1, Collective::kBroadcast);
+  });
+  expect_all_quiet(broadcast[0], 1);
+  expect_all_quiet(broadcast[1], 1);
+  EXPECT_TRUE(stream(0).idle() && stream(1).idle());
+  EXPECT_EQ(got[1][7], std::byte{1});
+  EXPECT_EQ(got[1][8], std::byte{0});
+
+  const auto reduce = seen_in([&] {
+    submit(1, Collective::kReduce);
+    submit(0, Collective::kReduce);
+  });
+  expect_all_quiet(reduce[0], 1);
+  expect_all_quiet(reduce[1], 1);
+  EXPECT_TRUE(stream(0).idle() && stream(1).idle());
+  EXPECT_EQ(got[0][7], std::byte{3});
+}
+
+TEST_F(OperationsAtOnce, are_sends_and_receives_too) {
+  const auto message = seen_in([&] {
+    submit_message(0, true);
+    submit_message(1, false);
+  });
+  expect_all_quiet(message[0], 1);
+  expect_all_quiet(message[1], 1);
+  EXPECT_TRUE(stream(0).idle() && stream(1).idle());
+  EXPECT_EQ(got[1][7], std::byte{1});
+}
+
+// Who comes first sends at once and waits; who comes second finds all there.
+TEST_F(OperationsAtOnce, begin_although_they_must_wait) {
+  const auto exchange = seen_in([&] {
+    submit(0, Collective::kAllReduce);
+    EXPECT_FALSE(stream(0).idle());
+    submit(1, Collective::kAllReduce);
+    EXPECT_TRUE(stream(1).idle());
+  });
+  EXPECT_EQ(exchange[0].quiet, 1);
+  expect_all_quiet(exchange[1], 2);
+  synchronize();
+  EXPECT_EQ(seen[0].loud, 1) << "the run has sent again, or taken nothing";
+  EXPECT_EQ(got[0][7], std::byte{3});
+  EXPECT_EQ(got[1][7], std::byte{3});
+}
+
+TEST_F(OperationsAtOnce, keep_their_order_with_what_needs_a_run) {
+  for (std::size_t round = 0; round < 50; ++round) {
+    const std::size_t count = round % 3 == 1 ? 20'000 : 8 + round % 5;
+    const auto value = static_cast<std::byte>(round);
+    given[0].assign(given[0].size(), value);
+    const bool sender_first = round % 2 == 0;
+    submit_message(sender_first ? 0 : 1, sender_first, count);
+    submit_message(sender_first ? 1 : 0, !sender_first, count);
+    submit(0, Collective::kBroadcast, 4);
+    submit(1, Collective::kBroadcast, 4);
+    synchronize();
+    ASSERT_EQ(got[1][0], value);
+    ASSERT_EQ(got[1][count - 1], value);
+  }
+  EXPECT_FALSE(ranks[0]->failure() || ranks[1]->failure());
+}
+
+TEST_F(OperationsAtOnce, that_do_not_agree_fail_in_the_call) {
+  submit(0, Collective::kBroadcast);
+  submit(1, Collective::kBroadcast);
+  synchronize();
+  submit(0, Collective::kBroadcast);
+  submit(1, Collective::kBroadcast, 9);
+  ASSERT_TRUE(ranks[1]->known_failure());
+  const std::string text = ranks[1]->known_failure()->what();
+  EXPECT_NE(text.find("count 9"), std::string::npos) << text;
+  EXPECT_NE(text.find("count 8"), std::string::npos) << text;
+}
+
+// As a run tells it: links that have thrown are not used again, and what failed is the
+// communicator's failure.
+TEST_F(OperationsAtOnce, fail_with_what_a_link_throws) {
+  submit(0, Collective::kAllReduce);
+  submit(1, Collective::kAllReduce);
+  synchronize();
+  seen[0].fails = true;
+  submit(0, Collective::kAllReduce);
+  stream(0).synchronize();
+  ASSERT_TRUE(ranks[0]->failure());
+  EXPECT_NE(std::string(ranks[0]->failure()->what()).find("the line is dead"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace catenary

@@ -1,0 +1,298 @@
+// What is done at once: what it does to links and buffers, and that all else is left as it was.
+#include "src/engine/short_steps.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+
+#include "tests/engine/fake_links.h"
+
+namespace catenary {
+namespace {
+
+using Ints = std::array<std::int32_t, 4>;
+
+constexpr Chunk kInput{Buffer::kInput, 0};
+constexpr Chunk kOutput{Buffer::kOutput, 0};
+
+struct StepsAtOnce : testing::Test {
+  StepsAtOnce() {
+    spec.plan = &plan;
+    spec.kernels = &kernels::reduce_kernels(DataType::kInt32, ReduceOp::kMin, kernels::best_isa());
+    spec.descriptor.kind = Collective::kBroadcast;
+    spec.descriptor.type = DataType::kInt32;
+    set_count(given.size());
+  }
+
+  void set_count(std::size_t count, std::size_t slice_bytes = 65536) {
+    spec.descriptor.count = count;
+    spec.slicing = Slicing(Partition::split(count, sizeof(std::int32_t), 1), slice_bytes, 8);
+  }
+  PlannedStep sending() {
+    PlannedStep step;
+    step.send = &send;
+    step.send_to = 1;
+    step.src = step.extent = kInput;
+    step.opens_send = true;
+    return step;
+  }
+  PlannedStep taking(const Chunk& operand = {}) {
+    PlannedStep step;
+    step.recv = &recv;
+    step.recv_from = 1;
+    step.src = operand;
+    step.dst = step.extent = kOutput;
+    step.opens_recv = true;
+    return step;
+  }
+  static PlannedStep keeping() {
+    PlannedStep step;
+    step.src = step.extent = kInput;
+    step.dst = kOutput;
+    return step;
+  }
+  bool are_short(std::vector<PlannedStep> steps) {
+    plan.steps = std::move(steps);
+    return static_cast<bool>(ShortSteps(spec));
+  }
+  // How many were done.
+  std::size_t try_do(std::vector<PlannedStep> planned, const void* input) {
+    plan.steps = std::move(planned);
+    ShortSteps steps(spec);
+    EXPECT_TRUE(static_cast<bool>(steps));
+    steps.begin(input, got.data(), kNumber);
+    steps.try_do();
+    EXPECT_EQ(steps.all_done(), steps.done() == plan.steps.size());
+    EXPECT_EQ(steps.descriptor().sequence, kNumber);
+    met_another = steps.met_another();
+    send.rings = recv.rings = 0;
+    steps.ring_peers();
+    return steps.done();
+  }
+  void let_come(std::uint32_t number, const Ints& data, std::size_t bytes = sizeof(Ints)) {
+    Descriptor opening = spec.descriptor;
+    opening.sequence = number;
+    recv.message.resize(kDescriptorBytes + bytes);
+    std::memcpy(recv.message.data(), &opening, sizeof opening);
+    std::memcpy(recv.message.data() + kDescriptorBytes, data.data(), bytes);
+  }
+  void expect_sent(const Ints& data) const {
+    ASSERT_EQ(send.committed, kDescriptorBytes + sizeof data);
+    Descriptor opening = spec.descriptor;
+    opening.sequence = kNumber;
+    EXPECT_EQ(std::memcmp(send.slot.data(), &opening, sizeof opening), 0);
+    EXPECT_EQ(std::memcmp(send.slot.data() + kDescriptorBytes, data.data(), sizeof data), 0);
+  }
+
+  static constexpr std::uint32_t kNumber = 5;
+  bool met_another = false;  // did the last one
+  FakeSend send;
+  FakeRecv recv;
+  Plan plan;
+  RunSpec spec;
+  const Ints given{1, -2, 30, 4};
+  Ints got{7, 7, 7, 7};
+};
+
+TEST_F(StepsAtOnce, send_with_an_opening) {
+  EXPECT_EQ(try_do({sending()}, given.data()), 1u);
+  expect_sent(given);
+  EXPECT_EQ(got, (Ints{7, 7, 7, 7}));
+}
+
+TEST_F(StepsAtOnce, keep_what_they_send) {
+  EXPECT_EQ(try_do({sending(), keeping()}, given.data()), 2u);
+  expect_sent(given);
+  EXPECT_EQ(got, given);
+  PlannedStep both = sending();
+  both.dst = kOutput;
+  got = {};
+  EXPECT_EQ(try_do({both}, given.data()), 1u);
+  EXPECT_EQ(got, given);
+}
+
+TEST_F(StepsAtOnce, take_what_has_come) {
+  let_come(kNumber, given);
+  EXPECT_EQ(try_do({taking()}, nullptr), 1u);
+  EXPECT_EQ(got, given);
+  EXPECT_TRUE(recv.released);
+}
+
+TEST_F(StepsAtOnce, reduce_what_has_come) {
+  let_come(kNumber, given);
+  const Ints own{0, 0, 0, 5};
+  EXPECT_EQ(try_do({taking(kInput)}, own.data()), 1u);
+  EXPECT_EQ(got, (Ints{0, -2, 0, 4}));
+  let_come(kNumber, given);
+  spec.divisor = 2;
+  EXPECT_EQ(try_do({taking(kOutput)}, nullptr), 1u) << "in place";
+  EXPECT_EQ(got, (Ints{0, -1, 0, 2}));
+}
+
+TEST_F(StepsAtOnce, reduce_in_the_order_that_the_step_says) {
+  kernels::ReduceKernels takes_the_first = *spec.kernels;
+  takes_the_first.reduce = [](void* out, const void* first, const void*, std::size_t count) {
+    std::memcpy(out, first, count * sizeof(std::int32_t));
+  };
+  spec.kernels = &takes_the_first;
+  const Ints own{5, 6, 7, 8};
+  let_come(kNumber, given);
+  EXPECT_EQ(try_do({taking(kInput)}, own.data()), 1u);
+  EXPECT_EQ(got, own);
+  let_come(kNumber, given);
+  PlannedStep step = taking(kInput);
+  step.received_first = true;
+  EXPECT_EQ(try_do({step}, own.data()), 1u);
+  EXPECT_EQ(got, given);
+}
+
+TEST_F(StepsAtOnce, pass_on_what_has_come) {
+  PlannedStep passing = taking(kInput);
+  passing.send = &send;
+  passing.send_to = 2;
+  passing.opens_send = true;
+  const Ints own{0, 0, 0, 5};
+  const Ints least{0, -2, 0, 4};
+  let_come(kNumber, given);
+  EXPECT_EQ(try_do({passing}, own.data()), 1u);
+  expect_sent(least);
+  EXPECT_EQ(got, least);
+  passing.dst = {};
+  spec.divisor = 2;
+  got = {};
+  let_come(kNumber, given);
+  EXPECT_EQ(try_do({passing}, own.data()), 1u);
+  expect_sent(least);  // whoever completes it divides
+  EXPECT_EQ(got, Ints{});
+  passing.src = {};
+  let_come(kNumber, given);
+  EXPECT_EQ(try_do({passing}, nullptr), 1u);
+  expect_sent(given);
+}
+
+TEST_F(StepsAtOnce, ring_who_was_sent_to_and_taken_from) {
+  EXPECT_EQ(try_do({sending(), taking()}, given.data()), 1u);
+  EXPECT_EQ(send.quiet_commits, 1);
+  EXPECT_EQ(send.rings, 1);
+  EXPECT_EQ(recv.rings, 0);
+  let_come(kNumber, given);
+  EXPECT_EQ(try_do({taking(), keeping()}, given.data()), 2u);
+  EXPECT_EQ(recv.quiet_releases, 1);
+  EXPECT_EQ(recv.rings, 1);
+}
+
+TEST_F(StepsAtOnce, open_a_link_once) {
+  PlannedStep second = sending();
+  second.opens_send = false;
+  EXPECT_EQ(try_do({sending(), second}, given.data()), 2u);
+  EXPECT_EQ(send.committed, sizeof given);
+  EXPECT_EQ(std::memcmp(send.slot.data(), given.data(), sizeof given), 0);
+  PlannedStep next = taking();
+  next.opens_recv = false;
+  recv.message = send.slot;
+  EXPECT_EQ(try_do({next}, nullptr), 1u);
+  EXPECT_EQ(got, given);
+}
+
+TEST_F(StepsAtOnce, move_the_chunk_that_a_step_names) {
+  plan.chunk_count = 2;
+  spec.slicing = Slicing(Partition::per_rank(2, {0, 2}, sizeof(std::int32_t), 2), 65536, 8);
+  PlannedStep step = keeping();
+  step.src = step.extent = input(1);
+  step.dst = output(0);
+  EXPECT_EQ(try_do({step}, given.data()), 1u);
+  EXPECT_EQ(got, (Ints{30, 4, 7, 7}));
+}
+
+// Around where data lies behind its opening in another way, and is written by the link.
+struct ShortMessagesOf : StepsAtOnce, testing::WithParamInterface<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(Bytes, ShortMessagesOf, testing::Values(0, 1, 640, 641, 1023, 1024, 8192));
+
+TEST_P(ShortMessagesOf, arrive) {
+  const Bytes data(GetParam(), std::byte{3});
+  ASSERT_TRUE(send_short(send, spec.descriptor, data));
+  recv.message.assign(send.slot.begin(),
+                      send.slot.begin() + static_cast<std::ptrdiff_t>(send.committed));
+  const ShortMessage taken = peek_short(recv, spec.descriptor, data.size());
+  ASSERT_NE(taken.data, nullptr);
+  EXPECT_FALSE(taken.is_another);
+  EXPECT_EQ(Bytes(taken.data, taken.data + data.size()), data);
+  EXPECT_TRUE(peek_short(recv, spec.descriptor, data.size() + 1).is_another);
+  Descriptor other = spec.descriptor;
+  other.sequence = 1;
+  EXPECT_TRUE(peek_short(recv, other, data.size()).is_another);
+  EXPECT_EQ(peek_short(recv, other, data.size()).data, nullptr);
+  recv.message = {};
+  EXPECT_FALSE(peek_short(recv, other, data.size()).is_another);
+}
+
+TEST_F(StepsAtOnce, end_where_they_must_wait) {
+  send.is_full = true;
+  EXPECT_EQ(try_do({keeping(), sending(), taking()}, given.data()), 1u);
+  EXPECT_EQ(try_do({taking(), keeping()}, given.data()), 0u);
+  EXPECT_FALSE(met_another);
+  PlannedStep passing = taking(kInput);
+  passing.send = &send;
+  let_come(kNumber, given);
+  EXPECT_EQ(try_do({passing}, given.data()), 0u);
+  EXPECT_EQ(send.commits, 0);
+  EXPECT_FALSE(recv.released);
+  EXPECT_EQ(got, given);
+}
+
+TEST_F(StepsAtOnce, leave_what_does_not_belong) {
+  let_come(kNumber + 1, given);
+  EXPECT_EQ(try_do({taking()}, nullptr), 0u);
+  EXPECT_TRUE(met_another);
+  let_come(kNumber, given, sizeof given - 1);
+  EXPECT_EQ(try_do({taking()}, nullptr), 0u);
+  recv.message.resize(3);
+  EXPECT_EQ(try_do({taking()}, nullptr), 0u);
+  PlannedStep later = taking();
+  later.opens_recv = false;
+  recv.message.resize(sizeof given + 1);
+  EXPECT_EQ(try_do({later}, nullptr), 0u);
+  EXPECT_TRUE(met_another);
+  EXPECT_FALSE(recv.released);
+  EXPECT_EQ(got, (Ints{7, 7, 7, 7}));
+}
+
+TEST_F(StepsAtOnce, need_nothing_that_a_run_has) {
+  EXPECT_TRUE(are_short({sending(), taking(), keeping()}));
+  EXPECT_FALSE(are_short({}));
+  PlannedStep folding = taking();
+  folding.fold_count = 2;
+  EXPECT_FALSE(are_short({sending(), folding}));
+  PlannedStep storing = taking();
+  storing.dst = scratch(0);
+  EXPECT_FALSE(are_short({sending(), storing}));
+  spec.copied_input = 1;
+  EXPECT_FALSE(are_short({sending()}));
+  spec.copied_input = 0;
+  spec.scaling.from = Scaling::From::kValue;
+  EXPECT_FALSE(are_short({sending()}));
+}
+
+TEST_F(StepsAtOnce, are_not_for_links_that_have_to_be_flushed) {
+  send.flushed_by_commit = false;
+  EXPECT_FALSE(are_short({sending()}));
+  EXPECT_TRUE(are_short({taking()}));
+}
+
+TEST_F(StepsAtOnce, are_of_chunks_that_are_one_message) {
+  set_count(kMostAtOnce / sizeof(std::int32_t));
+  EXPECT_TRUE(are_short({sending()}));
+  set_count(kMostAtOnce / sizeof(std::int32_t) + 1);
+  EXPECT_FALSE(are_short({sending()}));
+  set_count(64, 64);
+  EXPECT_FALSE(are_short({sending()})) << "it is more than a slice";
+  set_count(0);
+  EXPECT_FALSE(are_short({sending()}));
+  plan.chunk_count = 2;
+  spec.slicing = Slicing(Partition::split(1, sizeof(std::int32_t), 2), 65536, 8);
+  EXPECT_FALSE(are_short({sending()})) << "one of the chunks is empty";
+}
+
+}  // namespace
+}  // namespace catenary
