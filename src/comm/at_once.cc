@@ -11,6 +11,23 @@
 
 namespace catenary {
 
+namespace {
+
+// Both ends call it a send.
+Descriptor opening_of(const MessageRequest& message, const Turn& turn) {
+  return {.sequence = static_cast<std::uint32_t>(turn.taken),
+          .kind = Collective::kSend,
+          .type = message.type,
+          .reduction = Reduction::kNone,
+          .count = message.count};
+}
+
+ByteSpan data_of(const MessageRequest& message) {
+  return {static_cast<std::byte*>(message.buffer), message.count * element_bytes(message.type)};
+}
+
+}  // namespace
+
 class Communicator::AtOnce : public Beginning {
  public:
   AtOnce(Communicator& communicator, const Requests& requests, Turn& turn)
@@ -36,7 +53,6 @@ class Communicator::AtOnce : public Beginning {
 
  protected:
   ~AtOnce() = default;
-  std::uint32_t sequence() const { return static_cast<std::uint32_t>(turn_.taken); }
   Communicator& communicator() { return communicator_; }
 
  private:
@@ -53,10 +69,10 @@ class Communicator::AtOnce : public Beginning {
 class Communicator::CollectiveAtOnce final : public AtOnce {
  public:
   CollectiveAtOnce(Communicator& communicator, const Requests& requests, ShortSteps& steps)
-      : AtOnce(communicator, requests, communicator.collective_turn_),
-        request_(requests.operations.front()),
-        steps_(steps) {
-    steps_.begin(request_.input, request_.output, sequence());
+      : AtOnce(communicator, requests, communicator.collective_turn_), steps_(steps) {
+    const OperationRequest& request = requests.operations.front();
+    steps_.begin(request.input, request.output,
+                 static_cast<std::uint32_t>(communicator.collective_turn_.taken));
   }
   void tell_peers() noexcept override { steps_.ring_peers(); }
 
@@ -69,41 +85,23 @@ class Communicator::CollectiveAtOnce final : public AtOnce {
   std::size_t steps_done() const override { return steps_.done(); }
   bool waits() const override { return !steps_.met_another(); }
 
-  const OperationRequest& request_;
   ShortSteps& steps_;
 };
-
-namespace {
-
-// Both ends call it a send.
-Descriptor opening_of(const MessageRequest& message, std::uint32_t sequence) {
-  return {.sequence = sequence,
-          .kind = Collective::kSend,
-          .type = message.type,
-          .reduction = Reduction::kNone,
-          .count = message.count};
-}
-
-ByteSpan data_of(const MessageRequest& message) {
-  return {static_cast<std::byte*>(message.buffer), message.count * element_bytes(message.type)};
-}
-
-}  // namespace
 
 class Communicator::SendAtOnce final : public AtOnce {
  public:
   SendAtOnce(Communicator& communicator, const Requests& requests, SendEnd& end)
       : AtOnce(communicator, requests, end.turn),
-        message_(requests.messages.front()),
+        data_(data_of(requests.messages.front())),
+        opening_(opening_of(requests.messages.front(), end.turn)),
         link_(*end.link) {}
   void tell_peers() noexcept override { link_.ring_after_fence(); }
 
  private:
-  bool try_all() override {
-    return send_short(link_, opening_of(message_, sequence()), data_of(message_));
-  }
+  bool try_all() override { return send_short(link_, opening_, data_); }
 
-  const MessageRequest& message_;
+  const ByteView data_;
+  const Descriptor opening_;
   SendLink& link_;
 };
 
@@ -111,23 +109,24 @@ class Communicator::ReceiveAtOnce final : public AtOnce {
  public:
   ReceiveAtOnce(Communicator& communicator, const Requests& requests, RecvEnd& end)
       : AtOnce(communicator, requests, end.turn),
-        message_(requests.messages.front()),
+        data_(data_of(requests.messages.front())),
+        opening_(opening_of(requests.messages.front(), end.turn)),
         link_(*end.link) {}
   void tell_peers() noexcept override { link_.ring_after_fence(); }
 
  private:
   bool try_all() override {
-    const ByteSpan to = data_of(message_);
-    const ShortMessage come = peek_short(link_, opening_of(message_, sequence()), to.size());
+    const ShortMessage come = peek_short(link_, opening_, data_.size());
     met_another_ = come.is_another;
     if (come.data == nullptr) return false;
-    if (!to.empty()) std::memcpy(to.data(), come.data, to.size());
+    if (!data_.empty()) std::memcpy(data_.data(), come.data, data_.size());
     link_.release_quietly();
     return true;
   }
   bool waits() const override { return !met_another_; }
 
-  const MessageRequest& message_;
+  const ByteSpan data_;
+  const Descriptor opening_;
   RecvLink& link_;
   bool met_another_ = false;
 };
@@ -140,8 +139,10 @@ bool Communicator::try_at_once(const Requests& requests) {
 bool Communicator::try_collective(const Requests& requests) {
   const OperationRequest& request = requests.operations.front();
   if (!Recipe::is_repeatable(request)) return false;
-  ShortSteps& steps = recipe_for(request).short_steps;
+  Recipe& recipe = recipe_for(request);
+  ShortSteps& steps = recipe.short_steps;
   if (!steps) return false;
+  if (recipe.opens_on != nullptr) recipe.opens_on->prepare();
   CollectiveAtOnce at_once(*this, requests, steps);
   return device_.executor().try_at_once(*request.stream, at_once);
 }
@@ -156,6 +157,7 @@ bool Communicator::try_message(const Requests& requests) {
   if (message.sends) {
     SendEnd& end = send_ends_[peer];
     if (end.link == nullptr || !end.link->is_flushed_by_commit()) return false;
+    if (bytes <= kOneLineDataBytes) end.link->prepare();
     SendAtOnce at_once(*this, requests, end);
     return device_.executor().try_at_once(*message.stream, at_once);
   }

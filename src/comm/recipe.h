@@ -47,7 +47,7 @@ class RecipeBook {
  public:
   // Null: there is none that fits.
   Recipe* find(const OperationRequest& request) {
-    if (last_ < pages_.size() && pages_[last_].recipe.fits(request)) return &pages_[last_].recipe;
+    if (last_ != nullptr && last_->fits(request)) return last_;
     const auto fits = [&](const Page& page) { return page.recipe.fits(request); };
     const auto found = std::ranges::find_if(pages_, fits);
     return found == pages_.end() ? nullptr : &open(found);
@@ -58,7 +58,10 @@ class RecipeBook {
     const auto is_useless = [](const Page& page) { return !page.recipe.repeatable; };
     const auto useless = std::ranges::find_if(pages_, is_useless);
     if (useless != pages_.end()) return open(useless);
-    if (pages_.size() < kKept) return open(pages_.emplace(pages_.end()));
+    if (pages_.size() < kKept) {
+      pages_.reserve(kKept);  // they stay where they are
+      return open(pages_.emplace(pages_.end()));
+    }
     return open(std::ranges::min_element(pages_, {}, &Page::opened));
   }
 
@@ -69,13 +72,13 @@ class RecipeBook {
   };
   Recipe& open(std::vector<Page>::iterator page) {
     page->opened = ++openings_;
-    last_ = static_cast<std::size_t>(page - pages_.begin());
+    last_ = &page->recipe;
     return page->recipe;
   }
 
   static constexpr std::size_t kKept = 8;
   std::vector<Page> pages_;
-  std::size_t last_ = 0;  // that was opened
+  Recipe* last_ = nullptr;  // that was opened
   std::uint64_t openings_ = 0;
 };
 

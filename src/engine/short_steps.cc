@@ -9,13 +9,15 @@
 namespace catenary {
 namespace {
 
-bool is_in_users_memory(const Chunk& chunk) {
-  return !chunk || chunk.buffer == Buffer::kInput || chunk.buffer == Buffer::kOutput;
-}
+// Where there are more, to make a run takes no time beside them.
+constexpr std::size_t kMostSteps = 64;
 
-// Whether nobody has to look after a step that is done.
+// Whether it needs no memory but the user's, and nobody has to look after it once it is done.
 bool is_short(const PlannedStep& step) {
-  return step.fold_count == 0 && is_in_users_memory(step.src) && is_in_users_memory(step.dst) &&
+  const Buffer src = step.src.buffer;
+  const Buffer dst = step.dst.buffer;
+  return step.fold_count == 0 && src != Buffer::kScratch && src != Buffer::kCarry &&
+         (dst == Buffer::kNone || dst == Buffer::kOutput) &&
          (step.send == nullptr || step.send->is_flushed_by_commit());
 }
 
@@ -56,104 +58,96 @@ ShortMessage peek_short(RecvLink& link, const Descriptor& opening, std::size_t b
   return theirs == opening ? ShortMessage{message.data() + skip} : ShortMessage{nullptr, true};
 }
 
+ShortSteps::Move::Move(const PlannedStep& step, const Partition& partition,
+                       std::size_t element_bytes)
+    : recv(step.recv),
+      send(step.send),
+      bytes(partition.chunk(step.extent.index).count * element_bytes),
+      src(step.src ? partition.chunk(step.src.index).offset * element_bytes : 0),
+      dst(step.dst ? partition.chunk(step.dst.index).offset * element_bytes : 0),
+      src_buffer(step.src.buffer),
+      is_kept(static_cast<bool>(step.dst)),
+      received_first(step.received_first),
+      opens_recv(step.opens_recv),
+      send_skip(static_cast<std::uint8_t>(step.opens_send ? opening_bytes(bytes) : 0)) {}
+
 ShortSteps::ShortSteps(const RunSpec& spec) {
-  const Plan& plan = *spec.plan;
+  const std::vector<PlannedStep>& steps = spec.plan->steps;
   const std::size_t bytes = element_bytes(spec.descriptor.type);
-  if (plan.steps.empty() || spec.parts != nullptr || spec.copied_input > 0) return;
+  if (spec.parts != nullptr || spec.copied_input > 0 || steps.size() > kMostSteps) return;
   if (spec.scaling.from != Scaling::From::kNothing) return;
-  if (!std::ranges::all_of(plan.steps, is_short)) return;
-  if (!are_short(spec.slicing, plan.chunk_count, bytes)) return;
-  plan_ = &plan;
+  if (!std::ranges::all_of(steps, is_short)) return;
+  if (!are_short(spec.slicing, spec.plan->chunk_count, bytes)) return;
+  moves_.reserve(steps.size());
+  for (const PlannedStep& step : steps) {
+    moves_.emplace_back(step, spec.slicing.partition(), bytes);
+    ++count_;
+    if (step.send != nullptr || step.recv != nullptr) linked_ = count_;
+  }
   kernels_ = spec.kernels;
-  partition_ = spec.slicing.partition();
   element_shift_ = std::countr_zero(bytes);
   divisor_ = spec.divisor;
   descriptor_ = spec.descriptor;
 }
 
-void ShortSteps::begin(const void* input, void* output, std::uint32_t sequence) {
-  descriptor_.sequence = sequence;
-  input_ = static_cast<std::byte*>(const_cast<void*>(input));  // only read
-  output_ = static_cast<std::byte*>(output);
-  done_ = 0;
-  met_another_ = false;
-}
-
-void ShortSteps::try_do() {
-  while (!all_done() && try_step(plan_->steps[done_])) ++done_;
-}
-
 void ShortSteps::ring_peers() const noexcept {
-  for (std::size_t i = 0; i < done_; ++i) {
-    const PlannedStep& step = plan_->steps[i];
-    if (step.send != nullptr) step.send->ring_after_fence();
-    if (step.recv != nullptr) step.recv->ring_after_fence();
+  for (std::size_t i = 0; i < std::min(done_, linked_); ++i) {
+    if (moves_[i].send != nullptr) moves_[i].send->ring_after_fence();
+    if (moves_[i].recv != nullptr) moves_[i].recv->ring_after_fence();
   }
-}
-
-inline std::byte* ShortSteps::at(const Chunk& chunk) const {
-  if (!chunk) return nullptr;
-  return (chunk.buffer == Buffer::kInput ? input_ : output_) + place_of(chunk).offset;
 }
 
 // What is sent goes before the own copy is made, for which the peer need not wait.
-inline bool ShortSteps::try_step(const PlannedStep& step) {
-  const std::size_t bytes = place_of(step.extent).bytes;
+bool ShortSteps::try_move(const Move& move) {
   const std::byte* received = nullptr;
-  if (step.recv != nullptr) {
-    received = peek(step, bytes);
+  if (move.recv != nullptr) {
+    received = peek(move);
     if (received == nullptr) return false;
   }
   std::byte* sent = nullptr;
-  if (step.send != nullptr) {
-    sent = acquire(step, bytes);
-    if (sent == nullptr) return false;
+  if (move.send != nullptr) {
+    const ByteSpan slot = move.send->try_acquire(move.send_skip + move.bytes);
+    if (slot.empty()) return false;
+    if (move.send_skip > 0) std::memcpy(slot.data(), &descriptor_, sizeof descriptor_);
+    sent = slot.data() + move.send_skip;
   }
-  const std::byte* const own = at(step.src);
-  std::byte* const kept = at(step.dst);
+  const std::byte* const own = move.src_buffer == Buffer::kNone    ? nullptr
+                               : move.src_buffer == Buffer::kInput ? input_ + move.src
+                                                                   : output_ + move.src;
+  std::byte* const kept = move.is_kept ? output_ + move.dst : nullptr;
   const std::byte* result = received != nullptr ? received : own;
   if (received != nullptr && own != nullptr) {
     std::byte* const out = kept != nullptr ? kept : sent;
-    reduce(step, out, received, own, bytes);
+    reduce(move, out, received, own);
     result = out;
   }
   if (sent != nullptr) {
-    if (sent != result) write(*step.send, sent, {result, bytes});
-    step.send->commit_quietly((step.opens_send ? opening_bytes(bytes) : 0) + bytes);
+    if (sent != result) write(*move.send, sent, {result, move.bytes});
+    move.send->commit_quietly(move.send_skip + move.bytes);
   }
-  if (kept != nullptr) copy_unless_same(kept, result, bytes);
-  if (step.recv != nullptr) step.recv->release_quietly();
+  if (kept != nullptr) copy_unless_same(kept, result, move.bytes);
+  if (move.recv != nullptr) move.recv->release_quietly();
   return true;
 }
 
-inline const std::byte* ShortSteps::peek(const PlannedStep& step, std::size_t bytes) {
-  if (step.opens_recv) {
-    const ShortMessage message = peek_short(*step.recv, descriptor_, bytes);
+inline const std::byte* ShortSteps::peek(const Move& move) {
+  if (move.opens_recv) {
+    const ShortMessage message = peek_short(*move.recv, descriptor_, move.bytes);
     met_another_ = message.is_another;
     return message.data;
   }
-  const ByteView message = step.recv->try_peek();
-  met_another_ = !message.empty() && message.size() != bytes;
-  return message.size() == bytes ? message.data() : nullptr;
+  const ByteView message = move.recv->try_peek();
+  met_another_ = !message.empty() && message.size() != move.bytes;
+  return message.size() == move.bytes ? message.data() : nullptr;
 }
 
-inline std::byte* ShortSteps::acquire(const PlannedStep& step, std::size_t bytes) const {
-  const std::size_t skip = step.opens_send ? opening_bytes(bytes) : 0;
-  const ByteSpan slot = step.send->try_acquire(skip + bytes);
-  if (slot.empty()) return nullptr;
-  if (step.opens_send) std::memcpy(slot.data(), &descriptor_, sizeof descriptor_);
-  return slot.data() + skip;
-}
-
-// Integer averages divide where the sum is complete.
-inline void ShortSteps::reduce(const PlannedStep& step, std::byte* out, const std::byte* received,
-                               const std::byte* own, std::size_t bytes) const {
-  const std::size_t count = bytes >> element_shift_;
-  kernels_->reduce(out, step.received_first ? received : own, step.received_first ? own : received,
+// Integer averages divide where the sum is complete, which is where it is kept.
+void ShortSteps::reduce(const Move& move, std::byte* out, const std::byte* received,
+                        const std::byte* own) const {
+  const std::size_t count = move.bytes >> element_shift_;
+  kernels_->reduce(out, move.received_first ? received : own, move.received_first ? own : received,
                    count);
-  if (divisor_ != 1 && step.dst.buffer == Buffer::kOutput) {
-    kernels_->divide(out, out, divisor_, count);
-  }
+  if (divisor_ != 1 && move.is_kept) kernels_->divide(out, out, divisor_, count);
 }
 
 }  // namespace catenary

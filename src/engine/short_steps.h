@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "src/engine/framing.h"
 #include "src/engine/schedule_run.h"
@@ -36,16 +37,24 @@ ShortMessage peek_short(RecvLink& link, const Descriptor& opening, std::size_t b
 class ShortSteps {
  public:
   ShortSteps() = default;
-  // Of the only lane of a collective. None, if there are others than such steps.
+  // Of the only lane of a collective. None, if there are others than such steps, or very many.
   explicit ShortSteps(const RunSpec& spec);
 
-  explicit operator bool() const { return plan_ != nullptr; }
-  void begin(const void* input, void* output, std::uint32_t sequence);
+  explicit operator bool() const { return !moves_.empty(); }
+  void begin(const void* input, void* output, std::uint32_t sequence) {
+    descriptor_.sequence = sequence;
+    input_ = static_cast<const std::byte*>(input);
+    output_ = static_cast<std::byte*>(output);
+    done_ = 0;
+    met_another_ = false;
+  }
   // Goes on as far as possible, unless a link throws.
-  void try_do();
+  void try_do() {
+    while (!all_done() && try_move(moves_[done_])) ++done_;
+  }
   // So many are done, the first ones.
   std::size_t done() const { return done_; }
-  bool all_done() const { return done_ == plan_->steps.size(); }
+  bool all_done() const { return done_ == count_; }
   // Whether the next one has found another message than it expects.
   bool met_another() const { return met_another_; }
   // Those of the steps that are done.
@@ -54,29 +63,35 @@ class ShortSteps {
   const Descriptor& descriptor() const { return descriptor_; }
 
  private:
-  struct Place {  // of a chunk, in bytes
-    std::size_t offset;
-    std::size_t bytes;
-  };
-  Place place_of(const Chunk& chunk) const {
-    const Range range = partition_.chunk(chunk.index);
-    return {range.offset << element_shift_, range.count << element_shift_};
-  }
-  std::byte* at(const Chunk& chunk) const;
-  bool try_step(const PlannedStep& step);
-  const std::byte* peek(const PlannedStep& step, std::size_t bytes);
-  std::byte* acquire(const PlannedStep& step, std::size_t bytes) const;
-  void reduce(const PlannedStep& step, std::byte* out, const std::byte* received,
-              const std::byte* own, std::size_t bytes) const;
+  // A step, with all that its chunks' lengths make of it.
+  struct Move {
+    Move(const PlannedStep& step, const Partition& partition, std::size_t element_bytes);
 
-  const Plan* plan_ = nullptr;
+    RecvLink* recv;
+    SendLink* send;
+    std::size_t bytes;
+    std::size_t src;  // how far into its buffer
+    std::size_t dst;
+    Buffer src_buffer;
+    bool is_kept;
+    bool received_first;
+    bool opens_recv;
+    std::uint8_t send_skip;  // bytes of the opening
+  };
+  bool try_move(const Move& move);
+  const std::byte* peek(const Move& move);
+  void reduce(const Move& move, std::byte* out, const std::byte* received,
+              const std::byte* own) const;
+
+  std::vector<Move> moves_;
+  std::size_t count_ = 0;   // of those
+  std::size_t linked_ = 0;  // behind so many of them none uses a link
   const kernels::ReduceKernels* kernels_ = nullptr;
-  Partition partition_;
   int element_shift_ = 0;
   std::int64_t divisor_ = 1;
   Descriptor descriptor_;
   // Of what is being done.
-  std::byte* input_ = nullptr;
+  const std::byte* input_ = nullptr;
   std::byte* output_ = nullptr;
   std::size_t done_ = 0;
   bool met_another_ = false;
