@@ -4,7 +4,8 @@ thread, as processes and mixed: no value is wrong. Also where messages are many 
 usage: perf_family_test.py <folder of the tools> [--all | --few]
 
 --all: every number of ranks from 1 to 9 in each way (minutes); without, a choice of them (seconds);
---few: one of each way (for tools that are instrumented, and take ten times as long).
+--few: one of each way, reductions to one root, slices in one way (for tools that are instrumented,
+and take ten times as long).
 """
 
 import os
@@ -40,11 +41,15 @@ def environment(settings):
             if not key.startswith(("OMPI_", "PMI_", "PMIX_", "NCCL_TESTS_"))} | settings
 
 
-def problem(tools, tool, ranks, flags, settings):
+def takes_all_roots(tool, options):
+    return tool in ROOTED and not (tool in REDUCING and "--few" in options)
+
+
+def problem(tools, tool, ranks, flags, settings, options):
     command = [os.path.join(tools, tool + "_perf"), *flags, "-b", "0", "-e", "4300", "-i", "4300",
                "-n", "1", "-w", "0", "-d", "all", "-c", "1"]
     command += ["-o", "all"] if tool in REDUCING else []
-    command += ["-r", "all"] if tool in ROOTED else []
+    command += ["-r", "all" if takes_all_roots(tool, options) else "1"] if tool in ROOTED else []
     try:
         done = subprocess.run(command, env=environment(settings), capture_output=True, text=True,
                               timeout=TIMEOUT_S, check=False)
@@ -57,7 +62,8 @@ def problem(tools, tool, ranks, flags, settings):
     if done.returncode != 0:
         return said
     rows = [line for line in done.stdout.splitlines() if line and not line.startswith("#")]
-    wanted = 2 * 12 * (6 if tool in REDUCING else 1) * (ranks if tool in ROOTED else 1)
+    roots = ranks if takes_all_roots(tool, options) else 1
+    wanted = 2 * 12 * (6 if tool in REDUCING else 1) * roots
     if len(rows) != wanted:
         return f"{said}{len(rows)} rows instead of {wanted}"
     for row in rows:
@@ -69,10 +75,12 @@ def problem(tools, tool, ranks, flags, settings):
 
 def main(tools, options):
     found = []
-    runs = [(settings, *shape) for settings in ({}, SHORT_SLICES) for shape in shapes(options)]
+    plain = [({}, *shape) for shape in shapes(options)]
+    sliced = [(SHORT_SLICES, *shape) for shape in shapes(options)]
+    runs = plain + (sliced[-1:] if "--few" in options else sliced)
     for tool in FAMILY:
         for settings, flags, ranks in runs:
-            wrong = problem(tools, tool, ranks, flags, settings)
+            wrong = problem(tools, tool, ranks, flags, settings, options)
             if wrong is not None:
                 found.append(wrong)
                 print(wrong, flush=True)

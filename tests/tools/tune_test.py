@@ -69,6 +69,18 @@ class BusyCores:
 
 
 class TuneTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        """Measures this machine once for all that only need a tuning of it."""
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.measured = os.path.join(folder.name, "deep", "tuning")
+        cls.done = run(CATENARY, "tune", "--quick", "--anyway", "--output", cls.measured)
+        if cls.done.returncode != 0:
+            raise AssertionError(cls.done.stdout + cls.done.stderr)
+        with open(cls.measured, encoding="utf-8") as file:
+            cls.tuning = file.read()
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -100,22 +112,21 @@ class TuneTest(unittest.TestCase):
         self.assertFalse(os.path.exists(self.path))
 
     def test_what_it_measures_is_used(self):
-        done = self.tune("--output", self.path)
-        self.assertIn(f"written to {self.path}", done.stderr)
-        with open(self.path, encoding="utf-8") as file:
-            text = file.read()
-        self.assertIn("\nversion 3\nmachine ", text)
-        self.assertRegex(text, r"# Roughly measured while other programs took \d+ % of the cores; ")
-        log = communicate(CATENARY_TUNING_FILE=self.path)
-        self.assertIn(f"The parameters of the model of time are those of {self.path}", log)
+        path = self.measured
+        self.assertIn(f"written to {path}", self.done.stderr)
+        self.assertIn("\nversion 3\nmachine ", self.tuning)
+        self.assertRegex(self.tuning,
+                         r"# Roughly measured while other programs took \d+ % of the cores; ")
+        log = communicate(CATENARY_TUNING_FILE=path)
+        self.assertIn(f"The parameters of the model of time are those of {path}", log)
         self.assertNotIn("not used", log)
         # What it prints, it also kept.
-        printed = run(CATENARY, "tune", "--print", CATENARY_TUNING_FILE=self.path)
+        printed = run(CATENARY, "tune", "--print", CATENARY_TUNING_FILE=path)
         self.assertEqual(printed.returncode, 0, printed.stderr)
-        self.assertIn(f"\n# those of {self.path}\n", printed.stdout)
+        self.assertIn(f"\n# those of {path}\n", printed.stdout)
         self.assertEqual([line for line in printed.stdout.splitlines() if line[0] != "#"],
-                         [line for line in done.stdout.splitlines() if line[0] != "#"])
-        self.assertEqual(os.listdir(os.path.dirname(self.path)), ["tuning"])
+                         [line for line in self.done.stdout.splitlines() if line[0] != "#"])
+        self.assertEqual(os.listdir(os.path.dirname(path)), ["tuning"])
 
     def test_without_a_name_it_is_kept_where_communicators_look(self):
         self.tune(XDG_CACHE_HOME=self.cache)
@@ -178,9 +189,7 @@ class TuneTest(unittest.TestCase):
         self.expect_refused('it does not begin with a version, but with "?ELF')
 
     def test_what_was_cut_short_is_refused(self):
-        self.tune("--output", self.path)
-        with open(self.path, encoding="utf-8") as file:
-            text = file.read()
+        text = self.tuning
         self.write(text[:-3])
         self.expect_refused("its last line is cut off")
         self.write(text[:text.rindex("network_hop_ns")])
