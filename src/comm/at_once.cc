@@ -39,31 +39,44 @@ class Communicator::AtOnce : public Beginning {
     const bool may_begin = turn_.idle() && !self.in_trouble_.load(std::memory_order_acquire);
     if (!may_begin) return {self.task_for(requests_, 0)};
     try {
-      if (!try_all()) return {self.task_for(requests_, steps_done()), waits()};
+      is_all_done_ = try_all();
     } catch (const std::exception& error) {
-      TaskPtr task = self.task_for(requests_, steps_done());
-      if (task->fail(error)) task.reset();
-      return {std::move(task), true};
+      has_thrown_ = true;
+      return rest_after(error);
     }
+    if (!is_all_done_) return {self.task_for(requests_, steps_done()), waits()};
     turn_.take();
     ++turn_.serving;
     self.polled(true);
     return {};
   }
+  // A link that has thrown is not used again.
+  void tell_peers() noexcept override {
+    if (!has_thrown_) ring_peers();
+  }
 
  protected:
   ~AtOnce() = default;
   Communicator& communicator() { return communicator_; }
+  bool is_all_done() const { return is_all_done_; }
 
  private:
   virtual bool try_all() = 0;
+  virtual void ring_peers() noexcept = 0;
   // If that was not all: how far it went, and whether there was nothing to be seen of what is next.
   virtual std::size_t steps_done() const { return 0; }
   virtual bool waits() const { return true; }
+  Rest rest_after(const std::exception& error) {
+    TaskPtr task = communicator_.task_for(requests_, steps_done());
+    if (task->fail(error)) task.reset();
+    return {std::move(task), true};
+  }
 
   Communicator& communicator_;
   const Requests& requests_;
   Turn& turn_;
+  bool is_all_done_ = false;
+  bool has_thrown_ = false;
 };
 
 class Communicator::CollectiveAtOnce final : public AtOnce {
@@ -74,9 +87,9 @@ class Communicator::CollectiveAtOnce final : public AtOnce {
     steps_.begin(request.input, request.output,
                  static_cast<std::uint32_t>(communicator.collective_turn_.taken));
   }
-  void tell_peers() noexcept override { steps_.ring_peers(); }
 
  private:
+  void ring_peers() noexcept override { steps_.ring_peers(); }
   bool try_all() override {
     communicator().begins(steps_.descriptor());
     steps_.try_do();
@@ -95,9 +108,11 @@ class Communicator::SendAtOnce final : public AtOnce {
         data_(data_of(requests.messages.front())),
         opening_(opening_of(requests.messages.front(), end.turn)),
         link_(*end.link) {}
-  void tell_peers() noexcept override { link_.ring_after_fence(); }
 
  private:
+  void ring_peers() noexcept override {
+    if (is_all_done()) link_.ring_after_fence();
+  }
   bool try_all() override { return send_short(link_, opening_, data_); }
 
   const ByteView data_;
@@ -112,9 +127,11 @@ class Communicator::ReceiveAtOnce final : public AtOnce {
         data_(data_of(requests.messages.front())),
         opening_(opening_of(requests.messages.front(), end.turn)),
         link_(*end.link) {}
-  void tell_peers() noexcept override { link_.ring_after_fence(); }
 
  private:
+  void ring_peers() noexcept override {
+    if (is_all_done()) link_.ring_after_fence();
+  }
   bool try_all() override {
     const ShortMessage come = peek_short(link_, opening_, data_.size());
     met_another_ = come.is_another;

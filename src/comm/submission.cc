@@ -242,9 +242,10 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   const std::vector<PlannedStep>& steps = entry.lanes.front().steps;
   const bool is_short = request.count * bytes <= kOneLineDataBytes;
   recipe.opens_on = is_short && !steps.empty() ? steps.front().send : nullptr;
-  recipe.repeatable = Recipe::is_repeatable(request);
-  const bool may_be_short = recipe.repeatable && recipe.lanes == 1 && !recipe.may_lend;
+  const bool may_repeat = Recipe::is_repeatable(request);
+  const bool may_be_short = may_repeat && recipe.lanes == 1 && !recipe.may_lend;
   recipe.short_steps = may_be_short ? ShortSteps(recipe.specs[0]) : ShortSteps();
+  recipe.repeatable = may_repeat;
 }
 
 // A group is mostly like the one before, and its messages need not be made again.

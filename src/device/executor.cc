@@ -37,17 +37,20 @@ bool check_or_fail(Task& task) noexcept {
 
 }  // namespace
 
-// Holds the drive lock. Leaving rings for those who wait if something moved, or if they asked.
+// Holds the drive lock. Leaving tells the peers of what was begun, and rings for those who wait
+// here if something moved, or if they asked.
 class Executor::DriveScope {
  public:
   explicit DriveScope(Executor& executor) noexcept : executor_(executor) {}
   ~DriveScope() {
     const bool asked = executor_.lock_.unlock();
+    if (begun != nullptr) begun->tell_peers();
     if (moved || (asked && !watching)) executor_.ring_after_unlock();
   }
   bool moved = false;
   // This thread goes to sleep on the heads' doorbells itself, so others need not be woken for that.
   bool watching = false;
+  Beginning* begun = nullptr;
 
  private:
   Executor& executor_;
@@ -169,6 +172,7 @@ bool Executor::try_at_once(Stream& stream, Beginning& beginning) {
     if (!active_.empty()) drive.moved = pass();
     if (!active_.empty()) return false;
     drive.moved = true;
+    drive.begun = &beginning;
     count_in(stream);
     Beginning::Rest rest;
     const ScopeExit end([&] { settle(stream, std::move(rest.task)); });
@@ -176,7 +180,6 @@ bool Executor::try_at_once(Stream& stream, Beginning& beginning) {
     const bool goes_on = rest.task != nullptr && !rest.waits;
     if (goes_on && poll_or_fail(*rest.task) == Task::Progress::kDone) rest.task.reset();
   }
-  beginning.tell_peers();
   count_up(visits_);
   if (inboxed_.load() != 0) nudge();  // came meanwhile
   arm_if_unwatched();

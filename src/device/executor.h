@@ -61,7 +61,7 @@ class Beginning {
   };
   // Under the drive lock. What was done although it throws is its own affair.
   virtual Rest begin() = 0;
-  // After that lock was given back, which is a full fence.
+  // After that lock was given back, which is a full fence; also if begin() has thrown.
   virtual void tell_peers() noexcept {}
 
  protected:

@@ -96,5 +96,42 @@ TEST(NoMemory, for_any_allocation_of_a_group_is_an_error_and_not_the_end) {
   EXPECT_GT(failures, 20);  // the library's own are among them
 }
 
+// What a call has begun without a run waits for a rank that comes later, in a run that is made
+// then.
+TEST(NoMemory, for_what_begins_in_the_call_is_an_error_of_that_call) {
+  int failures = 0;
+  for (int which = 1;; ++which) {
+    ASSERT_LT(which, 10'000);
+    ncclComm_t comms[2] = {};
+    require_success(ncclCommInitAll(comms, 2, nullptr), "ncclCommInitAll");
+    float values[2] = {3, 4};
+    const auto sum = [&](int rank) {
+      return ncclAllReduce(&values[rank], &values[rank], 1, ncclFloat32, ncclSum, comms[rank],
+                           nullptr);
+    };
+    until_failure = which;
+    const ncclResult_t result = sum(0);
+    const bool has_failed = until_failure == 0;
+    until_failure = 0;
+    ncclResult_t state = ncclSuccess;
+    ncclCommGetAsyncError(comms[0], &state);
+    EXPECT_EQ(result == ncclSuccess, state == ncclSuccess) << which << ": told by one only";
+    if (result == ncclSuccess) {
+      EXPECT_EQ(sum(1), ncclSuccess);
+      for (const int device : {0, 1}) {
+        require(catSetDevice(device) == catSuccess, "catSetDevice");
+        require(catStreamSynchronize(nullptr) == catSuccess, "catStreamSynchronize");
+      }
+      EXPECT_EQ(values[0], 7) << which;
+      EXPECT_EQ(values[1], 7) << which;
+    }
+    for (ncclComm_t comm : comms) ncclCommAbort(comm);
+    require(catSetDevice(0) == catSuccess, "catSetDevice");
+    if (!has_failed) break;
+    ++failures;
+  }
+  EXPECT_GT(failures, 20);
+}
+
 }  // namespace
 }  // namespace catenary::testing

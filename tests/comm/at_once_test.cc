@@ -24,6 +24,7 @@ struct Seen {
   int loud = 0;
   int rung = 0;        // after quiet ones
   bool fails = false;  // from now on looking for a message throws
+  bool has_thrown = false;
 };
 
 class WatchedSend final : public ForwardingSendLink {
@@ -46,23 +47,26 @@ class WatchedRecv final : public ForwardingRecvLink {
   WatchedRecv(std::unique_ptr<RecvLink> inside, Seen& seen)
       : ForwardingRecvLink(std::move(inside)), seen_(seen) {}
   ByteView try_peek() override {
-    if (seen_.fails && std::exchange(has_thrown_, true)) ADD_FAILURE() << "a link was used again";
+    if (seen_.fails && std::exchange(seen_.has_thrown, true)) ADD_FAILURE() << "it was used again";
     if (seen_.fails) throw_error(ErrorCode::kRemote, "the line is dead");
     return inside().try_peek();
   }
   void release() override { ++seen_.loud, inside().release(); }
   void release_quietly() override { ++seen_.quiet, inside().release_quietly(); }
-  void ring_after_fence() noexcept override { ++seen_.rung, inside().ring_after_fence(); }
+  void ring_after_fence() noexcept override {
+    EXPECT_FALSE(seen_.has_thrown) << "it was used again";
+    ++seen_.rung;
+    inside().ring_after_fence();
+  }
 
  private:
   Seen& seen_;
-  bool has_thrown_ = false;
 };
 
 class WatchedTransport final : public Transport {
  public:
-  WatchedTransport(std::unique_ptr<Transport> inside, Seen& seen)
-      : inside_(std::move(inside)), seen_(seen) {}
+  WatchedTransport(std::unique_ptr<Transport> inside, Seen& seen, bool is_rung)
+      : inside_(std::move(inside)), seen_(seen), is_rung_(is_rung) {}
   std::string_view name() const override { return inside_->name(); }
   Bytes address() override { return inside_->address(); }
   bool reaches(ByteView peer) const override { return inside_->reaches(peer); }
@@ -77,16 +81,17 @@ class WatchedTransport final : public Transport {
   }
   bool has_come(const LinkSpec& spec) override { return inside_->has_come(spec); }
   bool shares_memory() const override { return inside_->shares_memory(); }
-  Doorbell* doorbell() override { return inside_->doorbell(); }
+  Doorbell* doorbell() override { return is_rung_ ? inside_->doorbell() : nullptr; }
 
  private:
   std::unique_ptr<Transport> inside_;
   Seen& seen_;
+  const bool is_rung_;
 };
 
 // Two ranks that one thread drives, so that it is known who comes first.
 struct OperationsAtOnce : testing::Test {
-  OperationsAtOnce() {
+  explicit OperationsAtOnce(bool are_rung = true) {
     config.socket_ifname = "=lo";
     const UniqueId id = create_unique_id(config);
     std::vector<std::thread> threads;
@@ -96,8 +101,8 @@ struct OperationsAtOnce : testing::Test {
         ranks[rank] = Communicator::make(at, 2, Device::get(at), CommunicatorOptions{}, config);
         ranks[rank]->join(id, [&](const TransportContext& context) {
           Transports all;
-          all.push_back(
-              std::make_unique<WatchedTransport>(loopback::make_transport(context), seen[rank]));
+          all.push_back(std::make_unique<WatchedTransport>(loopback::make_transport(context),
+                                                           seen[rank], are_rung));
           return all;
         });
       });
@@ -184,6 +189,17 @@ TEST_F(OperationsAtOnce, are_sends_and_receives_too) {
   EXPECT_EQ(got[1][7], std::byte{1});
 }
 
+// Who finds nothing wakes nobody.
+TEST_F(OperationsAtOnce, ring_for_what_they_have_done) {
+  const auto message = seen_in([&] {
+    submit_message(1, false);
+    EXPECT_EQ(seen[1].rung, 0);
+    submit_message(0, true);
+    EXPECT_EQ(seen[0].rung, seen[0].quiet);
+  });
+  EXPECT_EQ(message[1].rung, 0);
+}
+
 // Who comes first sends at once and waits; who comes second finds all there.
 TEST_F(OperationsAtOnce, begin_although_they_must_wait) {
   const auto exchange = seen_in([&] {
@@ -229,6 +245,24 @@ TEST_F(OperationsAtOnce, that_do_not_agree_fail_in_the_call) {
   EXPECT_NE(text.find("count 8"), std::string::npos) << text;
 }
 
+struct PolledOperations : OperationsAtOnce {
+  PolledOperations() : OperationsAtOnce(false) {}
+};
+
+// Only a poll of all might bring in what they wait for.
+TEST_F(PolledOperations, have_runs) {
+  const auto broadcast = seen_in([&] {
+    submit(0, Collective::kBroadcast);
+    submit(1, Collective::kBroadcast);
+    submit_message(0, true);
+    submit_message(1, false);
+  });
+  for (const Seen& of : broadcast) {
+    EXPECT_EQ(of.quiet, 0);
+    EXPECT_EQ(of.loud, 2);
+  }
+}
+
 // As a run tells it: links that have thrown are not used again, and what failed is the
 // communicator's failure.
 TEST_F(OperationsAtOnce, fail_with_what_a_link_throws) {
@@ -237,6 +271,17 @@ TEST_F(OperationsAtOnce, fail_with_what_a_link_throws) {
   synchronize();
   seen[0].fails = true;
   submit(0, Collective::kAllReduce);
+  stream(0).synchronize();
+  ASSERT_TRUE(ranks[0]->failure());
+  EXPECT_NE(std::string(ranks[0]->failure()->what()).find("the line is dead"), std::string::npos);
+}
+
+TEST_F(OperationsAtOnce, fail_with_what_the_link_of_a_message_throws) {
+  submit_message(1, true);
+  submit_message(0, false);
+  synchronize();
+  seen[0].fails = true;
+  submit_message(0, false);
   stream(0).synchronize();
   ASSERT_TRUE(ranks[0]->failure());
   EXPECT_NE(std::string(ranks[0]->failure()->what()).find("the line is dead"), std::string::npos);

@@ -54,9 +54,14 @@ TEST(Executor, counts_a_task_before_it_is_polled) {
 }
 
 struct TestBeginning final : Beginning {
-  explicit TestBeginning(std::function<Rest()> what) : begins(std::move(what)) {}
+  TestBeginning(Executor& at, std::function<Rest()> what) : executor(at), begins(std::move(what)) {}
   Rest begin() override { return begins(); }
-  void tell_peers() noexcept override { ++tellings; }
+  void tell_peers() noexcept override {
+    ++tellings;
+    const auto is_free = [] { return true; };
+    EXPECT_TRUE(executor.try_hold(Condition(is_free))) << "the lock is not given back yet";
+  }
+  Executor& executor;
   std::function<Rest()> begins;
   int tellings = 0;
 };
@@ -67,7 +72,7 @@ TEST(Executor, begins_at_once_what_nothing_is_before) {
   Stream& stream = *device.create_stream(true);
   Stream& other = *device.create_stream(true);
   bool was_idle = true;
-  TestBeginning whole([&] { return was_idle = stream.idle(), Beginning::Rest{}; });
+  TestBeginning whole(executor, [&] { return was_idle = stream.idle(), Beginning::Rest{}; });
   EXPECT_TRUE(executor.try_at_once(stream, whole));
   EXPECT_FALSE(was_idle) << "whoever hears of it may wait for the stream";
   EXPECT_EQ(whole.tellings, 1);
@@ -75,7 +80,7 @@ TEST(Executor, begins_at_once_what_nothing_is_before) {
   EXPECT_FALSE(executor.pending());
 
   int begun = 0;
-  TestBeginning behind([&] { return ++begun, Beginning::Rest{}; });
+  TestBeginning behind(executor, [&] { return ++begun, Beginning::Rest{}; });
   std::atomic<bool> over{false};
   other.enqueue(task_until([&] { return over.load(); }));
   EXPECT_FALSE(executor.try_at_once(stream, behind));
@@ -92,7 +97,9 @@ TEST(Executor, queues_what_is_left_of_a_beginning) {
   Stream& stream = *device.create_stream(true);
   std::vector<int> order;
   const auto rest = [&] { return task_of([&] { order.push_back(2); }); };
-  TestBeginning waiting([&] { return order.push_back(1), Beginning::Rest{rest(), true}; });
+  TestBeginning waiting(device.executor(), [&] {
+    return order.push_back(1), Beginning::Rest{rest(), true};
+  });
   EXPECT_TRUE(device.executor().try_at_once(stream, waiting));
   EXPECT_EQ(order, std::vector<int>{1}) << "it was tried twice";
   EXPECT_FALSE(stream.idle());
@@ -100,7 +107,7 @@ TEST(Executor, queues_what_is_left_of_a_beginning) {
   stream.enqueue(task_of([&] { order.push_back(3); }));
   stream.synchronize();
   EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
-  TestBeginning other([&] { return Beginning::Rest{rest()}; });
+  TestBeginning other(device.executor(), [&] { return Beginning::Rest{rest()}; });
   EXPECT_TRUE(device.executor().try_at_once(stream, other));
   EXPECT_EQ(order, (std::vector<int>{1, 2, 3, 2})) << "it was not tried";
   EXPECT_TRUE(stream.idle());
@@ -111,7 +118,9 @@ TEST(Executor, does_not_forget_what_is_left_of_a_beginning) {
   Device& device = fresh_device();
   Stream& stream = *device.create_stream(true);
   std::atomic<bool> ran{false};
-  TestBeginning waiting([&] { return Beginning::Rest{task_of([&] { ran = true; }), true}; });
+  TestBeginning waiting(device.executor(), [&] {
+    return Beginning::Rest{task_of([&] { ran = true; }), true};
+  });
   EXPECT_TRUE(device.executor().try_at_once(stream, waiting));
   EXPECT_TRUE(comes_true([&] { return ran.load(); }));
 }
@@ -121,8 +130,9 @@ TEST(Executor, forgets_a_beginning_that_fails) {
   Executor& executor = device.executor();
   Stream& stream = *device.create_stream(true);
   TestBeginning failing(
-      []() -> Beginning::Rest { throw_error(ErrorCode::kRemote, "a link is damaged"); });
+      executor, []() -> Beginning::Rest { throw_error(ErrorCode::kRemote, "a link is damaged"); });
   EXPECT_THROW(executor.try_at_once(stream, failing), Error);
+  EXPECT_EQ(failing.tellings, 1) << "it may have done something before";
   EXPECT_TRUE(stream.idle());
   EXPECT_FALSE(executor.pending());
   bool ran = false;

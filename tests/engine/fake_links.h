@@ -16,13 +16,15 @@ inline constexpr std::size_t kCount = 4096;
 
 struct FakeSend final : SendLink {
   ByteSpan try_acquire(std::size_t bytes) override {
-    if (is_full) return {};
+    if (room == 0) return {};
     slot.resize(bytes);
     return slot;
   }
   void commit(std::size_t bytes) override {
     committed = bytes;
     ++commits;
+    --room;
+    sent.emplace_back(slot.begin(), slot.begin() + static_cast<std::ptrdiff_t>(bytes));
     if (watched != nullptr) watched_at_commit = *watched;
   }
   void commit_quietly(std::size_t bytes) override {
@@ -43,7 +45,8 @@ struct FakeSend final : SendLink {
   bool try_help() override { return pieces > 0 && pieces-- > 0; }
 
   Bytes slot;
-  bool is_full = false;
+  int room = 1'000'000;  // for so many messages
+  std::vector<Bytes> sent;
   bool flushed_by_commit = true;
   std::size_t committed = 0;
   int commits = 0;

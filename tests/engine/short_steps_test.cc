@@ -5,6 +5,8 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "tests/engine/fake_links.h"
 
@@ -228,7 +230,7 @@ TEST_P(ShortMessagesOf, arrive) {
 }
 
 TEST_F(StepsAtOnce, end_where_they_must_wait) {
-  send.is_full = true;
+  send.room = 0;
   EXPECT_EQ(try_do({keeping(), sending(), taking()}, given.data()), 1u);
   EXPECT_EQ(try_do({taking(), keeping()}, given.data()), 0u);
   EXPECT_FALSE(met_another);
@@ -239,6 +241,75 @@ TEST_F(StepsAtOnce, end_where_they_must_wait) {
   EXPECT_EQ(send.commits, 0);
   EXPECT_FALSE(recv.released);
   EXPECT_EQ(got, given);
+}
+
+// What a run goes on with: two chunks, links that are opened and used again, and sums passed on.
+struct HandedOver : StepsAtOnce {
+  HandedOver() {
+    plan.chunk_count = 2;
+    spec.slicing = Slicing(Partition::per_rank(2, {0, 2}, sizeof(std::int32_t), 2), 65536, 8);
+    PlannedStep first = sending();
+    first.src = first.extent = input(0);
+    PlannedStep passing = taking(input(1));
+    passing.dst = passing.extent = output(1);
+    passing.send = &send;
+    passing.send_to = 1;
+    PlannedStep keeping_own = keeping();
+    keeping_own.src = keeping_own.extent = input(0);
+    keeping_own.dst = output(0);
+    PlannedStep again = taking();
+    again.dst = again.extent = output(0);
+    again.opens_recv = false;
+    PlannedStep last = sending();
+    last.src = last.extent = output(0);
+    last.opens_send = false;
+    plan.steps = {first, passing, keeping_own, again, last};
+    let_come(kNumber, {5, -5, 0, 0}, 8);
+    opening_message = recv.message;
+    second_message.assign(opening_message.end() - 8, opening_message.end());
+    recv.message = {};
+  }
+  // The rest of it, of which `done` steps are done.
+  void run_from(std::size_t done) {
+    send.room = 1'000'000;
+    if (done <= 1) {
+      recv.message = opening_message;
+      recv.later = {second_message};
+    } else if (done <= 3) {
+      recv.message = second_message;
+    }
+    ScheduleRun run;
+    run.begin(spec, given.data(), got.data(), kNumber);
+    run.skip(done);
+    EXPECT_EQ(run.advance(), Task::Progress::kDone);
+  }
+
+  Bytes opening_message;
+  Bytes second_message;
+};
+
+TEST_F(HandedOver, schedules_end_as_if_a_run_had_done_all) {
+  run_from(0);
+  const std::vector<Bytes> sent = std::exchange(send.sent, {});
+  const Ints result = std::exchange(got, {});
+  EXPECT_EQ(sent.size(), 3u);
+  EXPECT_EQ(result, (Ints{5, -5, 5, -5}));
+  const auto hand_over = [&](std::size_t at, int room, const Bytes& come, const Bytes& later) {
+    send.room = room;
+    recv.message = come;
+    recv.later.clear();
+    if (!later.empty()) recv.later = {later};
+    ASSERT_EQ(try_do(plan.steps, given.data()), at);
+    if (at < plan.steps.size()) run_from(at);
+    EXPECT_EQ(std::exchange(send.sent, {}), sent) << at;
+    EXPECT_EQ(std::exchange(got, {}), result) << at;
+  };
+  hand_over(0, 0, {}, {});
+  hand_over(1, 9, {}, {});
+  hand_over(1, 1, opening_message, second_message);
+  hand_over(3, 9, opening_message, {});
+  hand_over(4, 2, opening_message, second_message);
+  hand_over(5, 9, opening_message, second_message);
 }
 
 TEST_F(StepsAtOnce, leave_what_does_not_belong) {
