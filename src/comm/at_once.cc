@@ -10,7 +10,6 @@
 #include "src/engine/short_steps.h"
 
 namespace catenary {
-
 namespace {
 
 // Both ends call it a send.
@@ -28,6 +27,7 @@ ByteSpan data_of(const MessageRequest& message) {
 
 }  // namespace
 
+// A single operation, which takes the next of its turns. What kinds of them have in common.
 class Communicator::AtOnce : public Beginning {
  public:
   AtOnce(Communicator& communicator, const Requests& requests, Turn& turn)
@@ -66,6 +66,7 @@ class Communicator::AtOnce : public Beginning {
   // If that was not all: how far it went, and whether there was nothing to be seen of what is next.
   virtual std::size_t steps_done() const { return 0; }
   virtual bool waits() const { return true; }
+  // As if the run had met it: who is at fault may show in a moment, until when the run is polled.
   Rest rest_after(const std::exception& error) {
     TaskPtr task = communicator_.task_for(requests_, steps_done());
     if (task->fail(error)) task.reset();
