@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "src/base/error.h"
@@ -18,13 +18,20 @@
 namespace catenary {
 namespace {
 
-// Of all links of a rank.
+// Of all links of a rank: what they have seen, also while the device's own thread drives.
 struct Seen {
-  int quiet = 0;  // commits and releases
-  int loud = 0;
-  int rung = 0;        // after quiet ones
-  bool fails = false;  // from now on looking for a message throws
-  bool has_thrown = false;
+  std::atomic<int> quiet{0};  // commits and releases
+  std::atomic<int> loud{0};
+  std::atomic<int> rung{0};        // after quiet ones
+  std::atomic<bool> fails{false};  // from now on looking for a message throws
+  std::atomic<bool> has_thrown{false};
+  void forget() { quiet = loud = rung = 0; }
+};
+struct Counts {
+  explicit Counts(const Seen& seen) : quiet(seen.quiet), loud(seen.loud), rung(seen.rung) {}
+  int quiet;
+  int loud;
+  int rung;
 };
 
 class WatchedSend final : public ForwardingSendLink {
@@ -47,7 +54,7 @@ class WatchedRecv final : public ForwardingRecvLink {
   WatchedRecv(std::unique_ptr<RecvLink> inside, Seen& seen)
       : ForwardingRecvLink(std::move(inside)), seen_(seen) {}
   ByteView try_peek() override {
-    if (seen_.fails && std::exchange(seen_.has_thrown, true)) ADD_FAILURE() << "it was used again";
+    if (seen_.fails && seen_.has_thrown.exchange(true)) ADD_FAILURE() << "it was used again";
     if (seen_.fails) throw_error(ErrorCode::kRemote, "the line is dead");
     return inside().try_peek();
   }
@@ -110,6 +117,7 @@ struct OperationsAtOnce : testing::Test {
     for (std::thread& thread : threads) thread.join();
   }
   ~OperationsAtOnce() override {
+    synchronize();
     for (const auto& rank : ranks) rank->abort();
   }
 
@@ -137,21 +145,21 @@ struct OperationsAtOnce : testing::Test {
     for (std::size_t rank = 0; rank < 2; ++rank) stream(rank).synchronize();
   }
   // Once links are made and known, what `operation` makes of them.
-  std::array<Seen, 2> seen_in(const std::function<void()>& operation) {
+  std::array<Counts, 2> seen_in(const std::function<void()>& operation) {
     operation();
     synchronize();
-    seen = {};
+    for (Seen& each : seen) each.forget();
     operation();
-    return {seen[0], seen[1]};
+    return {Counts(seen[0]), Counts(seen[1])};
   }
-  static void expect_all_quiet(const Seen& of, int messages) {
+  static void expect_all_quiet(const Counts& of, int messages) {
     EXPECT_EQ(of.quiet, messages);
     EXPECT_EQ(of.loud, 0);
     EXPECT_GE(of.rung, messages);
   }
 
   Config config;
-  std::array<Seen, 2> seen{};
+  std::array<Seen, 2> seen;
   std::array<std::shared_ptr<Communicator>, 2> ranks;
   std::array<Bytes, 2> given{Bytes(20'000, std::byte{1}), Bytes(20'000, std::byte{2})};
   std::array<Bytes, 2> got{Bytes(20'000), Bytes(20'000)};
@@ -257,7 +265,7 @@ TEST_F(PolledOperations, have_runs) {
     submit_message(0, true);
     submit_message(1, false);
   });
-  for (const Seen& of : broadcast) {
+  for (const Counts& of : broadcast) {
     EXPECT_EQ(of.quiet, 0);
     EXPECT_EQ(of.loud, 2);
   }
