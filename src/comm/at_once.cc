@@ -12,15 +12,6 @@
 namespace catenary {
 namespace {
 
-// Both ends call it a send.
-Descriptor opening_of(const MessageRequest& message, const Turn& turn) {
-  return {.sequence = static_cast<std::uint32_t>(turn.taken),
-          .kind = Collective::kSend,
-          .type = message.type,
-          .reduction = Reduction::kNone,
-          .count = message.count};
-}
-
 ByteSpan data_of(const MessageRequest& message) {
   return {static_cast<std::byte*>(message.buffer), message.count * element_bytes(message.type)};
 }
@@ -102,50 +93,35 @@ class Communicator::CollectiveAtOnce final : public AtOnce {
   ShortSteps& steps_;
 };
 
-class Communicator::SendAtOnce final : public AtOnce {
+// `End` is that of the link to or from the peer.
+template <typename End>
+class Communicator::MessageAtOnce final : public AtOnce {
  public:
-  SendAtOnce(Communicator& communicator, const Requests& requests, SendEnd& end)
+  MessageAtOnce(Communicator& communicator, const Requests& requests, End& end)
       : AtOnce(communicator, requests, end.turn),
         data_(data_of(requests.messages.front())),
-        opening_(opening_of(requests.messages.front(), end.turn)),
+        opening_(opening_of(requests.messages.front(), end.turn.taken)),
         link_(*end.link) {}
 
  private:
   void ring_peers() noexcept override {
     if (is_all_done()) link_.ring_after_fence();
   }
-  bool try_all() override { return send_short(link_, opening_, data_); }
-
-  const ByteView data_;
-  const Descriptor opening_;
-  SendLink& link_;
-};
-
-class Communicator::ReceiveAtOnce final : public AtOnce {
- public:
-  ReceiveAtOnce(Communicator& communicator, const Requests& requests, RecvEnd& end)
-      : AtOnce(communicator, requests, end.turn),
-        data_(data_of(requests.messages.front())),
-        opening_(opening_of(requests.messages.front(), end.turn)),
-        link_(*end.link) {}
-
- private:
-  void ring_peers() noexcept override {
-    if (is_all_done()) link_.ring_after_fence();
-  }
-  bool try_all() override {
-    const ShortMessage come = peek_short(link_, opening_, data_.size());
+  bool try_all() override { return try_move(link_); }
+  bool try_move(SendLink& link) { return send_short(link, opening_, data_); }
+  bool try_move(RecvLink& link) {
+    const ShortMessage come = peek_short(link, opening_, data_.size());
     met_another_ = come.is_another;
     if (come.data == nullptr) return false;
     if (!data_.empty()) std::memcpy(data_.data(), come.data, data_.size());
-    link_.release_quietly();
+    link.release_quietly();
     return true;
   }
   bool waits() const override { return !met_another_; }
 
   const ByteSpan data_;
   const Descriptor opening_;
-  RecvLink& link_;
+  decltype(*End::link) link_;
   bool met_another_ = false;
 };
 
@@ -176,12 +152,12 @@ bool Communicator::try_message(const Requests& requests) {
     SendEnd& end = send_ends_[peer];
     if (end.link == nullptr || !end.link->is_flushed_by_commit()) return false;
     if (bytes <= kOneLineDataBytes) end.link->prepare();
-    SendAtOnce at_once(*this, requests, end);
+    MessageAtOnce at_once(*this, requests, end);
     return device_.executor().try_at_once(*message.stream, at_once);
   }
   RecvEnd& end = recv_ends_[peer];
   if (end.link == nullptr) return false;
-  ReceiveAtOnce at_once(*this, requests, end);
+  MessageAtOnce at_once(*this, requests, end);
   return device_.executor().try_at_once(*message.stream, at_once);
 }
 

@@ -163,8 +163,8 @@ class Communicator final : public RunOwner {
   TaskPtr task_for(const Requests& requests, std::size_t steps_done);
   class AtOnce;
   class CollectiveAtOnce;
-  class SendAtOnce;
-  class ReceiveAtOnce;
+  template <typename End>
+  class MessageAtOnce;
   bool try_at_once(const Requests& requests);
   bool try_collective(const Requests& requests);
   bool try_message(const Requests& requests);

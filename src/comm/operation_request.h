@@ -48,6 +48,15 @@ struct MessageRequest {
   bool sends = false;
 };
 
+// As both ends call it, if it is the so-manieth from one to the other.
+inline Descriptor opening_of(const MessageRequest& message, std::uint64_t number) {
+  return {.sequence = static_cast<std::uint32_t>(number),
+          .kind = Collective::kSend,
+          .type = message.type,
+          .reduction = Reduction::kNone,
+          .count = message.count};
+}
+
 // What goes together: all that a group has for one communicator, or a single one.
 struct Requests {
   std::span<const OperationRequest> operations;

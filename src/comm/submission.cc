@@ -370,11 +370,7 @@ inline void Communicator::write(MessageSpec& spec, const Turn& turn, const Messa
   spec.bytes = bytes;
   spec.slice_bytes = plans_->message_cut(bytes).slice_bytes;
   spec.least_loan = least_loan_;
-  spec.descriptor = {.sequence = static_cast<std::uint32_t>(turn.taken - 1),
-                     .kind = Collective::kSend,
-                     .type = message.type,
-                     .reduction = Reduction::kNone,
-                     .count = message.count};
+  spec.descriptor = opening_of(message, turn.taken - 1);
   spec.rank = rank_;
   spec.peer = message.peer;
   spec.past_caches = group.past_caches;
