@@ -19,18 +19,58 @@ if(CATENARY_WERROR)
   target_compile_options(catenary_options INTERFACE -Werror)
 endif()
 
-# catenary_room(<name> SOURCES a.cc ... [DEPENDS other_room ...])
-# A room is a static library, cat_<name>, that sees only the rooms it depends on.
-function(catenary_room name)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;DEPENDS" ${ARGN})
-  add_library(cat_${name} STATIC ${ROOM_SOURCES})
-  target_link_libraries(cat_${name} PUBLIC catenary_options ${ROOM_DEPENDS})
+# catenary_keep_in_ccache(<name>): of a target with precompiled headers ccache keeps nothing otherwise.
+function(catenary_keep_in_ccache name)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${name} PRIVATE -fpch-preprocess)
+  endif()
 endfunction()
 
-# catenary_optimize_more(<room>): -O3, but for what is built to be looked at.
-function(catenary_optimize_more room)
-  if(NOT CATENARY_SANITIZE)
-    target_compile_options(cat_${room} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O3>)
+# What most of our files include of the standard library is read once for all of them, instead of for a
+# second and a half by each. A build without tests does not share it, and so shows that each file includes
+# what it uses.
+set(catenary_common_headers
+  <algorithm> <array> <atomic> <chrono> <cstddef> <cstdint> <cstring> <functional> <map> <memory> <mutex>
+  <optional> <set> <span> <string> <string_view> <thread> <utility> <vector>)
+if(CATENARY_TESTS)
+  add_library(library_headers STATIC cmake/common_headers.cc)
+  add_executable(program_headers cmake/common_headers.cc)
+  foreach(owner library_headers program_headers)
+    target_link_libraries(${owner} PRIVATE catenary_options)
+    target_precompile_headers(${owner} PRIVATE ${catenary_common_headers})
+    catenary_keep_in_ccache(${owner})
+  endforeach()
+endif()
+
+# catenary_share_headers(<name>): for a library or a program that is compiled as catenary_options says.
+function(catenary_share_headers name)
+  if(NOT CATENARY_TESTS)
+    return()
+  endif()
+  get_target_property(type ${name} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    target_precompile_headers(${name} REUSE_FROM program_headers)
+  else()
+    target_precompile_headers(${name} REUSE_FROM library_headers)
+  endif()
+  catenary_keep_in_ccache(${name})
+endfunction()
+
+# catenary_room(<name> SOURCES a.cc ... [DEPENDS other_room ...] [OPTIMIZED_MORE])
+# A room is a static library, cat_<name>, that sees only the rooms it depends on; compiled with -O3, but
+# for what is built to be looked at, if it is to be optimized more.
+function(catenary_room name)
+  cmake_parse_arguments(ROOM "OPTIMIZED_MORE" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(cat_${name} STATIC ${ROOM_SOURCES})
+  target_link_libraries(cat_${name} PUBLIC catenary_options ${ROOM_DEPENDS})
+  if(NOT ROOM_OPTIMIZED_MORE OR CATENARY_SANITIZE)
+    catenary_share_headers(cat_${name})
+    return()
+  endif()
+  target_compile_options(cat_${name} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O3>)
+  if(CATENARY_TESTS)  # with options of its own it needs its own
+    target_precompile_headers(cat_${name} PRIVATE ${catenary_common_headers})
+    catenary_keep_in_ccache(cat_${name})
   endif()
 endfunction()
 
@@ -43,9 +83,7 @@ function(catenary_test_program name)
 endfunction()
 function(catenary_test_options name)
   target_compile_options(${name} PRIVATE -O0)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${name} PRIVATE -fpch-preprocess)  # for ccache
-  endif()
+  catenary_keep_in_ccache(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endfunction()
 
@@ -64,6 +102,7 @@ function(catenary_test name)
   target_link_libraries(${name} PRIVATE catenary_options ${TEST_DEPENDS} GTest::gtest_main)
   if(TEST_OPTIMIZED)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    catenary_share_headers(${name})
   else()
     catenary_test_program(${name})
   endif()
