@@ -10,7 +10,8 @@
 //
 // Each side is used by one thread at a time. Nothing waits. The other side may be a faulty process:
 // what it says is to be checked before it is used, and then it can keep a copy from coming to an
-// end, or say that it has copied what it has not, but no more.
+// end, or say that it has copied what it has not, but no more. Addresses of what the kernel copies
+// it checks itself.
 #pragma once
 
 #include <algorithm>
@@ -25,11 +26,14 @@ struct alignas(64) SharedCopyWords {
   std::atomic<std::uint64_t> ticket;
   std::atomic<std::uint64_t> from;   // in the giver's memory
   std::atomic<std::uint64_t> to;     // in the other one's
-  std::atomic<std::uint64_t> bytes;  // and kPastCaches
-  std::atomic<std::uint32_t> given;  // pieces that the giver has copied
+  std::atomic<std::uint64_t> bytes;  // and how they are copied: the highest bits
+  std::atomic<std::uint32_t> given;  // pieces that the giver is done with, and kRefused
   std::atomic<std::uint32_t> giver;  // its process, once it takes some
 
   static constexpr std::uint64_t kPastCaches = std::uint64_t{1} << 63;
+  static constexpr std::uint64_t kByKernel = std::uint64_t{1} << 62;
+  static constexpr std::uint64_t kHow = kPastCaches | kByKernel;
+  static constexpr std::uint32_t kRefused = std::uint32_t{1} << 31;
 };
 static_assert(sizeof(SharedCopyWords) == 64);
 
@@ -42,13 +46,19 @@ class SharedCopy {
  public:
   // Long enough that taking it costs nothing beside, short enough that the last one is soon done.
   static constexpr std::size_t kPieceBytes = 32768;
+  // Of what the kernel copies, which is a system call for each.
+  static constexpr std::size_t kKernelsPieceBytes = 131072;
 
-  static constexpr std::uint64_t pieces_of(std::uint64_t bytes) {
-    return (bytes + kPieceBytes - 1) / kPieceBytes;
+  static constexpr std::size_t piece_bytes(bool by_kernel) {
+    return by_kernel ? kKernelsPieceBytes : kPieceBytes;
   }
-  static constexpr SharedPiece piece(std::uint64_t number, std::uint64_t bytes) {
-    const std::uint64_t at = number * kPieceBytes;
-    return {at, std::min<std::uint64_t>(kPieceBytes, bytes - at)};
+  static constexpr std::uint64_t pieces_of(std::uint64_t bytes, std::size_t piece_bytes) {
+    return (bytes + piece_bytes - 1) / piece_bytes;
+  }
+  static constexpr SharedPiece piece(std::uint64_t number, std::uint64_t bytes,
+                                     std::size_t piece_bytes) {
+    const std::uint64_t at = number * piece_bytes;
+    return {at, std::min<std::uint64_t>(piece_bytes, bytes - at)};
   }
   static constexpr std::uint32_t piece_of(std::uint64_t ticket) {
     return static_cast<std::uint32_t>(ticket);
@@ -74,16 +84,19 @@ class SharedCopyOwner {
     std::uint64_t from;
     std::uint64_t to;
     std::uint64_t bytes;
-    bool past_caches;
+    bool past_caches = false;
+    bool by_kernel = false;  // the places are addresses of the two processes
   };
   // Not before the last one has come to an end.
   void open(const Offer& offer) {
     bytes_ = offer.bytes;
+    piece_bytes_ = SharedCopy::piece_bytes(offer.by_kernel);
     mine_ = theirs_ = 0;
     // Relaxed, all of them: ordered by the store of the ticket.
     words_.from.store(offer.from, std::memory_order_relaxed);
     words_.to.store(offer.to, std::memory_order_relaxed);
-    words_.bytes.store(offer.bytes | (offer.past_caches ? SharedCopyWords::kPastCaches : 0),
+    words_.bytes.store(offer.bytes | (offer.past_caches ? SharedCopyWords::kPastCaches : 0) |
+                           (offer.by_kernel ? SharedCopyWords::kByKernel : 0),
                        std::memory_order_relaxed);
     words_.given.store(0, std::memory_order_relaxed);
     words_.ticket.store(std::uint64_t{++number_} << 32, std::memory_order_release);
@@ -91,29 +104,44 @@ class SharedCopyOwner {
 
   // The next piece for this side, none if all are taken.
   std::optional<SharedPiece> take() {
-    if (mine_ >= SharedCopy::pieces_of(bytes_)) return std::nullopt;
+    if (mine_ >= pieces()) return std::nullopt;
     const std::uint32_t next =
         SharedCopy::piece_of(words_.ticket.fetch_add(1, std::memory_order_acq_rel));
-    if (next >= SharedCopy::pieces_of(bytes_)) return std::nullopt;
+    if (next >= pieces()) return std::nullopt;
     ++mine_;
-    return SharedCopy::piece(next, bytes_);
+    return SharedCopy::piece(next, bytes_, piece_bytes_);
   }
   // Once, after open(): no piece is taken from now on.
   void close() {
     const std::uint64_t closed = std::uint64_t{number_} << 32 | SharedCopy::kClosed;
     const std::uint64_t taken =
         SharedCopy::piece_of(words_.ticket.exchange(closed, std::memory_order_acq_rel));
-    theirs_ = static_cast<std::uint32_t>(std::min(taken, SharedCopy::pieces_of(bytes_))) - mine_;
+    theirs_ = static_cast<std::uint32_t>(std::min(taken, pieces())) - mine_;
+  }
+  // After close(): a piece that the other side has not begun with yet is not to be copied.
+  void cancel() {
+    const std::uint64_t next = std::uint64_t{++number_} << 32 | SharedCopy::kClosed;
+    words_.ticket.store(next, std::memory_order_release);
   }
   // Whether the other side still has a piece under way. Acquire: if not, all that it wrote is
   // there.
-  bool is_helped() const { return words_.given.load(std::memory_order_acquire) != theirs_; }
+  bool is_helped() const {
+    const std::uint32_t given = words_.given.load(std::memory_order_acquire);
+    return (given & ~SharedCopyWords::kRefused) != theirs_;
+  }
+  // Whether there is a piece that the other side took and could not copy.
+  bool lacks_some() const {
+    return (words_.given.load(std::memory_order_relaxed) & SharedCopyWords::kRefused) != 0;
+  }
   std::uint32_t giver() const { return words_.giver.load(std::memory_order_relaxed); }
 
  private:
+  std::uint64_t pieces() const { return SharedCopy::pieces_of(bytes_, piece_bytes_); }
+
   SharedCopyWords& words_;
   std::uint32_t number_;
   std::uint64_t bytes_ = 0;
+  std::size_t piece_bytes_ = SharedCopy::kPieceBytes;
   std::uint32_t mine_ = 0;    // pieces
   std::uint32_t theirs_ = 0;  // known once it is closed
 };
@@ -128,13 +156,15 @@ class SharedCopyGiver {
     std::uint64_t to;
     std::size_t bytes;
     bool past_caches;
+    bool by_kernel;
+    std::uint32_t copy;  // its number
   };
   // Whether there is a copy at all, of which pieces may be left. The cheaper question.
   bool is_asked() const {
     return SharedCopy::is_open(words_.ticket.load(std::memory_order_relaxed));
   }
-  // A piece that is this side's to copy, which it does before it says done(); none if there is
-  // none. `fits` tells of an offer, before a piece of it is taken, whether it can be.
+  // A piece that is this side's to copy, which it does before it says done(), or refuses; none if
+  // there is none. `fits` tells of an offer, before a piece of it is taken, whether it can be.
   template <class Fits>
   std::optional<Piece> take(std::uint32_t process, const Fits& fits) {
     std::uint64_t ticket = words_.ticket.load(std::memory_order_acquire);
@@ -143,20 +173,33 @@ class SharedCopyGiver {
     const std::uint64_t from = words_.from.load(std::memory_order_relaxed);
     const std::uint64_t to = words_.to.load(std::memory_order_relaxed);
     const std::uint64_t word = words_.bytes.load(std::memory_order_relaxed);
-    const std::uint64_t bytes = word & ~SharedCopyWords::kPastCaches;
+    const std::uint64_t bytes = word & ~SharedCopyWords::kHow;
+    const bool by_kernel = (word & SharedCopyWords::kByKernel) != 0;
+    const std::size_t piece_bytes = SharedCopy::piece_bytes(by_kernel);
     // Not by their length alone: where no copy is open, the words may be half of the next one.
-    if (!SharedCopy::is_open(ticket) || next >= SharedCopy::pieces_of(bytes) ||
-        !fits(from, to, bytes)) {
+    if (!SharedCopy::is_open(ticket) || next >= SharedCopy::pieces_of(bytes, piece_bytes) ||
+        !fits(from, to, bytes, by_kernel)) {
       return std::nullopt;
     }
     words_.giver.store(process, std::memory_order_relaxed);
     if (!words_.ticket.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acq_rel)) {
       return std::nullopt;
     }
-    const SharedPiece piece = SharedCopy::piece(next, bytes);
-    return Piece{from + piece.at, to + piece.at, piece.bytes, word != bytes};
+    const SharedPiece piece = SharedCopy::piece(next, bytes, piece_bytes);
+    const bool past_caches = (word & SharedCopyWords::kPastCaches) != 0;
+    return Piece{from + piece.at, to + piece.at, piece.bytes,
+                 past_caches,     by_kernel,     SharedCopy::number_of(ticket)};
+  }
+  // Whether the other side still waits for it: to be asked right before it is copied.
+  bool is_wanted(const Piece& piece) const {
+    return SharedCopy::number_of(words_.ticket.load(std::memory_order_acquire)) == piece.copy;
   }
   void done() { words_.given.fetch_add(1, std::memory_order_release); }
+  // It cannot be copied from this side. The other one has to.
+  void refuse() {
+    words_.given.fetch_or(SharedCopyWords::kRefused, std::memory_order_relaxed);
+    done();
+  }
 
  private:
   SharedCopyWords& words_;

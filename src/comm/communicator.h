@@ -103,6 +103,7 @@ class Communicator final : public RunOwner {
   void check_peers(const GroupRun& run) override;
   void begins(const Descriptor& descriptor) noexcept override { ledger_.begin(descriptor); }
   bool poll_transports() override;
+  bool has_time() const noexcept override { return device_.executor().is_watched(); }
   Task::Wakers wakers() override;
   bool run_failed(const std::exception& error) noexcept override;
   void run_over(GroupRun& run) noexcept override;
@@ -148,6 +149,7 @@ class Communicator final : public RunOwner {
     bool receives = false;     // from others
     bool past_caches = false;  // more bytes than caches hold
   };
+  bool both_copy_what_goes_one_way() const;
   GroupTraits traits_of(std::span<const MessageRequest> messages) const;
   void add_send(const MessageRequest& message, GroupRun::MadeOf made_of, const GroupTraits& group,
                 GroupRun& run);

@@ -185,9 +185,16 @@ void Communicator::set_sharing(Recipe& recipe, RunSpec& spec, const OperationReq
   spec.least_loan = lends ? least_loan_ : SIZE_MAX;
   spec.least_staged = least_staged_;
   spec.past_caches = request_bytes >= least_past_caches_;
-  // Of operands the kernel would make a copy that is of no other use; nor does it copy past the
-  // caches. And a root that could go on is not to be held up by it.
-  spec.may_be_fetched = !reduces(request.kind) && !spec.past_caches && !holds_up;
+  // Of operands the kernel would make a copy that is of no other use. And a root that could go on
+  // is not to be held up by it.
+  const bool pays = !spec.past_caches || (has_root(request.kind) && both_copy_what_goes_one_way());
+  spec.may_be_fetched = !reduces(request.kind) && pays && !holds_up;
+}
+
+// The kernel does not copy past the caches. Only where both ranks have it copy, that is made up
+// for.
+bool Communicator::both_copy_what_goes_one_way() const {
+  return nranks_ == 2 && !device_.executor().crowded();
 }
 
 void Communicator::write(Recipe& recipe, const OperationRequest& request) {
@@ -314,9 +321,9 @@ Communicator::GroupTraits Communicator::traits_of(std::span<const MessageRequest
   return group;
 }
 
-// Where a group only sends, a send is over once its link holds all of it, received or not: programs
-// count on that, which send to each other before any of them receives. Where it receives as well,
-// its peers may have to wait for that.
+// Where a group only sends, a send that its link can hold is over once it does, received or not:
+// programs count on that, which send to each other before any of them receives. Where it receives
+// as well, its peers may have to wait for that.
 void Communicator::add_send(const MessageRequest& message, GroupRun::MadeOf made_of,
                             const GroupTraits& group, GroupRun& run) {
   SendEnd& end = send_ends_[static_cast<std::size_t>(message.peer)];
@@ -327,7 +334,8 @@ void Communicator::add_send(const MessageRequest& message, GroupRun::MadeOf made
   spec.send = end.link;
   spec.input = bytes_of(message);
   const std::size_t held = spec.slice_bytes * static_cast<std::size_t>(config_.slots);
-  spec.may_be_fetched = (group.receives || spec.bytes > held) && !spec.past_caches;
+  const bool pays = !spec.past_caches || (!group.receives && both_copy_what_goes_one_way());
+  spec.may_be_fetched = (group.receives || spec.bytes > held) && pays;
 }
 
 void Communicator::add_receive(const MessageRequest& message, GroupRun::MadeOf made_of,

@@ -105,6 +105,8 @@ class Executor {
   bool pending() const noexcept { return queued_.load() != 0 || inboxed_.load() != 0; }
   // Pending, and no thread waits for it.
   bool unwatched() const noexcept { return pending() && watchers_.load() == 0; }
+  // A thread waits for something here.
+  bool is_watched() const noexcept { return watchers_.load(std::memory_order_relaxed) > 0; }
 
   Doorbell& doorbell() noexcept { return bell_; }
   int ordinal() const noexcept { return ordinal_; }

@@ -21,6 +21,10 @@ inline constexpr std::size_t kLeastLoan = 1024;
 // spares a copy.
 inline constexpr std::size_t kLeastFromMemory = 4096;
 
+// From so many bytes on who has lent a message helps to copy it. What is shorter and stays as it is
+// between operations lies in the caches of who copies it.
+inline constexpr std::size_t kLeastHelped = std::size_t{1} << 19;
+
 // What a message is, if it is a loan: where it would bring `bytes` or more. One that is longer
 // than what is wanted of it at a time stays where it is, with its opening, until all is taken.
 inline std::optional<Loan> loan_in(ByteView message, std::size_t bytes) {
@@ -47,6 +51,7 @@ struct Wanted {
   std::size_t rest;
   std::size_t most;
   bool may_be_returned = false;  // we have asked the sender to put it where we want it
+  bool together = false;         // the peer may help to copy it
 };
 
 // The bytes that a message brings. Null: it does not bring as many as it should.
@@ -66,7 +71,7 @@ inline Payload payload_of(ByteView message, bool opening, const Wanted& wanted, 
     if (loan->offset == Loan::kReturned) return {wanted.may_be_returned ? into : nullptr, true};
     const std::uint64_t taken = is_whole ? loan->bytes - wanted.rest : 0;
     std::byte* const result = wants_result(*loan, link) ? link.place_for_result(*loan) : nullptr;
-    return {link.borrow({loan->offset + taken, bytes}, into).data(), true,
+    return {link.borrow({loan->offset + taken, bytes}, into, wanted.together).data(), true,
             result != nullptr ? result + taken : nullptr};
   }
   const std::size_t skip = opening ? opening_bytes(bytes) : 0;

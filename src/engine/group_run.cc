@@ -45,9 +45,36 @@ inline Task::Progress GroupRun::poll_runs() {
   bool moved = !open_.empty() && poll_members();
   // A slice of each in turn, again and again: who enqueues a message and then computes, or only
   // asks whether it is over, has sent what there is room for.
-  while (!open_messages_.empty() && poll_messages()) moved = true;
+  while (!open_messages_.empty() && poll_messages()) {
+    moved = true;
+    if (owner_->is_in_trouble()) break;
+  }
   if (open_.empty() && open_messages_.empty()) return Progress::kDone;
-  return moved ? Progress::kSome : Progress::kNone;
+  return moved || help() ? Progress::kSome : Progress::kNone;
+}
+
+// Helps a peer that copies what we lent, for one piece of it: other work is to be looked at, too.
+inline bool GroupRun::help() {
+  const auto helps = [this](std::uint32_t index) { return members_[index].run.may_help(); };
+  const auto sends = [this](std::uint32_t index) { return messages_[index].run.may_help(); };
+  const bool is_able =
+      std::ranges::any_of(open_, helps) || std::ranges::any_of(open_messages_, sends);
+  return is_able && owner_->has_time() && help_somebody();
+}
+
+bool GroupRun::help_somebody() {
+  for (const std::uint32_t index : open_) {
+    if (is_on_turn(members_[index]) && members_[index].run.help()) return true;
+  }
+  // Peers in turn, as the first one may always have a piece.
+  const std::size_t size = open_messages_.size();
+  for (std::size_t i = 0; i < size; ++i) {
+    Message& message = messages_[open_messages_[(next_helped_ + i) % size]];
+    if (!is_on_turn(message) || !message.run.help()) continue;
+    next_helped_ = (next_helped_ + i + 1) % size;
+    return true;
+  }
+  return false;
 }
 
 bool GroupRun::poll_members() {
@@ -77,15 +104,23 @@ bool GroupRun::poll_messages() {
   for (const std::uint32_t index : open_messages_) {
     Message& message = messages_[index];
     if (!is_on_turn(message)) continue;
+    count(message, message.run.is_open_to_writers());
     moved = (!message.run.is_moved() && message.run.move()) || moved;
     if (!message.run.is_moved() || !message.run.try_finish()) continue;
     message.over = some_are_over = true;
+    count(message, false);
     ++message.turn->serving;
   }
   if (some_are_over) {
     std::erase_if(open_messages_, [this](std::uint32_t index) { return messages_[index].over; });
   }
   return moved || some_are_over;
+}
+
+inline void GroupRun::count(Message& message, bool is_open) {
+  if (message.counted == is_open) return;
+  message.counted = is_open;
+  owner_->opens_to_writers(is_open ? 1 : -1);
 }
 
 inline void GroupRun::drop_what_is_over() {
@@ -150,18 +185,39 @@ bool GroupRun::is_taken_back() noexcept {
     withdraw();
     withdrawn_ = Deadline::after_ms(kMostWritersWait_ms);
   }
-  for (const std::uint32_t index : open_) {
-    const int writer = members_[index].over ? kNobody : members_[index].run.writer();
-    if (writer == kNobody) continue;
-    if (!withdrawn_->passed()) return false;
-    CATENARY_WARN(
-        format("rank %d has stopped in the middle of writing to the output of an operation that "
-               "is given up; if it goes on, up to 64 KB of that will change "
-               "once more",
-               writer));
-    return true;
-  }
+  const int writer = this->writer();
+  if (writer == kNobody) return true;
+  if (!withdrawn_->passed()) return false;
+  forbid_writers();
+  CATENARY_WARN(
+      format("rank %d has stopped in the middle of writing to the output of an operation that is "
+             "given up; if it goes on, up to 64 KB of that may change once more",
+             writer));
   return true;
+}
+
+void GroupRun::forbid_writers() noexcept {
+  for (const std::uint32_t index : open_) {
+    if (!members_[index].over) members_[index].run.forbid_writer();
+  }
+  for (const std::uint32_t index : open_messages_) {
+    if (!messages_[index].over) messages_[index].run.forbid_writer();
+  }
+}
+
+// A rank that writes to the output of something that is not over, or kNobody.
+int GroupRun::writer() const noexcept {
+  for (const std::uint32_t index : open_) {
+    const Member& member = members_[index];
+    const int writer = member.over ? kNobody : member.run.writer();
+    if (writer != kNobody) return writer;
+  }
+  for (const std::uint32_t index : open_messages_) {
+    const Message& message = messages_[index];
+    const int writer = message.over ? kNobody : message.run.writer();
+    if (writer != kNobody) return writer;
+  }
+  return kNobody;
 }
 
 void GroupRun::withdraw() noexcept {
@@ -180,6 +236,7 @@ void GroupRun::recycle() noexcept {
     const bool is_open = !member.over && member.run.started() && member.run.is_open_to_writers();
     if (is_open) owner_->opens_to_writers(-1);
   }
+  for (const std::uint32_t index : open_messages_) count(messages_[index], false);
   owner_->run_over(*this);
 }
 

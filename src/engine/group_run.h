@@ -58,7 +58,12 @@ class RunOwner {
   // A run threw: becomes the communicator's failure unless it already has one. False: once it is
   // known why, which may_go_on() tells.
   virtual bool run_failed(const std::exception& error) noexcept = 0;
-  // Peers may write to the output of one collective more, or less; by who drives.
+  // Whether it is, or may be: then a run is not to go on for long.
+  bool is_in_trouble() const noexcept { return in_trouble_.load(std::memory_order_relaxed); }
+  // Whether a thread waits, and could as well copy what a peer is copying. The device's own thread
+  // has no core to itself.
+  virtual bool has_time() const noexcept = 0;
+  // Peers may write to the output of one collective or receive more, or less; by who drives.
   void opens_to_writers(int more) noexcept {
     open_to_writers_.store(open_to_writers_.load(std::memory_order_relaxed) + more,
                            std::memory_order_release);
@@ -107,7 +112,7 @@ class GroupRun final : public Task {
     added.turn = &turn;
     added.ticket = turn.take();
     added.made_of = requests;
-    added.over = false;
+    added.over = added.counted = false;
     return added.run.begin();
   }
   // So many are about to be added.
@@ -130,7 +135,7 @@ class GroupRun final : public Task {
       Message& message = messages_[message_count_];
       open_messages_.push_back(static_cast<std::uint32_t>(message_count_));
       message.ticket = message.turn->take();
-      message.over = false;
+      message.over = message.counted = false;
       MessageSpec& spec = message.run.begin();
       spec.descriptor.sequence = static_cast<std::uint32_t>(message.ticket);
       renew(spec, message.made_of);
@@ -178,15 +183,21 @@ class GroupRun final : public Task {
     std::uint64_t ticket = 0;
     MadeOf made_of;
     bool over = false;
+    bool counted = false;  // as open to writers
   };
 
   Progress poll_runs();
   Progress poll_transports();
   bool poll_members();
   bool poll_messages();
+  void count(Message& message, bool is_open);
   const Message* waiting_message() const;
   void drop_what_is_over();
   bool is_taken_back() noexcept;
+  int writer() const noexcept;
+  void forbid_writers() noexcept;
+  bool help();
+  bool help_somebody();
   void withdraw() noexcept;
   bool has_open_lane(std::size_t index) const;
   template <typename Queued>
@@ -202,8 +213,9 @@ class GroupRun final : public Task {
   std::vector<Message> messages_;    // likewise
   std::size_t message_count_ = 0;
   std::vector<std::uint32_t> open_messages_;
-  std::uint64_t stamp_ = 0;  // of what is in messages_; 0: none
-  std::size_t stamped_ = 0;  // so many of them
+  std::size_t next_helped_ = 0;  // of those
+  std::uint64_t stamp_ = 0;      // of what is in messages_; 0: none
+  std::size_t stamped_ = 0;      // so many of them
   std::uint64_t polls_ = 0;
   std::optional<Deadline> withdrawn_;  // until then peers that write are waited for
 };

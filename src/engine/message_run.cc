@@ -71,12 +71,17 @@ bool MessageRun::receive_some() {
   }
   const std::size_t rest = spec_.bytes - moved_;
   const std::size_t bytes = std::min(loan_in(message, rest) ? kMostLent : spec_.slice_bytes, rest);
+  std::byte* const to = spec_.output + moved_;
   const Payload payload =
-      payload_of(message, !opened_, {bytes, bytes, bytes}, *spec_.recv, spec_.output + moved_);
+      payload_of(message, !opened_, {bytes, bytes, bytes, false, is_helped()}, *spec_.recv, to);
   if (payload.data == nullptr) {
     throw wrong_length(spec_.rank, descriptor(), spec_.peer, message, !opened_, bytes);
   }
-  keep(payload.data, bytes);
+  if (payload.lent && is_helped()) {
+    if (!take_together({payload.data, bytes}, to)) return false;
+  } else {
+    keep(payload.data, to, bytes);
+  }
   if (payload.lent && !spec_.recv->still_lent()) {
     throw withdrawn(spec_.rank, descriptor(), spec_.peer);
   }
@@ -85,14 +90,22 @@ bool MessageRun::receive_some() {
   return true;
 }
 
+// Keeps what was borrowed, with the peer's help if it has the time. False: that still has a part of
+// it; it is tried again.
+bool MessageRun::take_together(ByteView borrowed, std::byte* to) {
+  const RecvLink::Copied copied = spec_.recv->copy_together(borrowed, to, spec_.past_caches);
+  copying_ = copied == RecvLink::Copied::kUnderWay;
+  if (copied == RecvLink::Copied::kNothing) keep(borrowed.data(), to, borrowed.size());
+  return !copying_;
+}
+
 void MessageRun::copy_own() {
-  if (spec_.input != spec_.output) keep(spec_.input, spec_.bytes);
+  if (spec_.input != spec_.output) keep(spec_.input, spec_.output, spec_.bytes);
   moved_ = spec_.bytes;
   opened_ = true;
 }
 
-void MessageRun::keep(const std::byte* data, std::size_t bytes) {
-  std::byte* const to = spec_.output + moved_;
+void MessageRun::keep(const std::byte* data, std::byte* to, std::size_t bytes) const {
   if (data == to) return;  // the kernel has put it there
   if (spec_.past_caches) {
     copy_streaming(to, data, bytes);

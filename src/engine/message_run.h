@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "src/engine/descriptor.h"
+#include "src/engine/framing.h"
 #include "src/transport/transport.h"
 
 namespace catenary {
@@ -37,7 +38,7 @@ class MessageRun {
   // Begins a new life, once the caller has written the spec.
   MessageSpec& begin() {
     moved_ = 0;
-    opened_ = false;
+    opened_ = copying_ = false;
     return spec_;
   }
 
@@ -45,6 +46,10 @@ class MessageRun {
   // nothing opens, too. One at a time, so that slices to and from a peer take turns and go on its
   // shuttles (shuttles.h).
   bool move();
+  // Helps the peer to copy what was lent to it, a piece of it: for who has nothing to move, and may
+  // help at all. Whether there was one.
+  bool may_help() const { return spec_.send != nullptr && is_helped(); }
+  bool help() { return may_help() && spec_.send->try_help(); }
   // Whether all was moved.
   bool is_moved() const { return opened_ && moved_ == spec_.bytes; }
   // Of what was moved: whether the buffers belong to the caller again.
@@ -52,6 +57,16 @@ class MessageRun {
   // It is given up: what is lent may change from now on.
   void withdraw() const noexcept {
     if (opened_ && spec_.send != nullptr) spec_.send->withdraw();
+  }
+
+  // Whether the peer may write to the output while this runs, pieces of what it lent; and the peer,
+  // while it does, or kNobody.
+  bool is_open_to_writers() const { return spec_.recv != nullptr && is_helped(); }
+  int writer() const noexcept { return copying_ && spec_.recv->is_helped() ? spec_.peer : kNobody; }
+
+  // It is not waited for any more.
+  void forbid_writer() noexcept {
+    if (copying_) spec_.recv->forbid_help();
   }
 
   int peer() const { return spec_.peer; }
@@ -63,11 +78,14 @@ class MessageRun {
   bool receive_some();
   void note_moved(std::size_t bytes);
   void copy_own();
-  void keep(const std::byte* data, std::size_t bytes);
+  bool is_helped() const { return spec_.bytes >= kLeastHelped && spec_.least_loan != SIZE_MAX; }
+  bool take_together(ByteView borrowed, std::byte* to);
+  void keep(const std::byte* data, std::byte* to, std::size_t bytes) const;
 
   MessageSpec spec_;
   std::size_t moved_ = 0;
   bool opened_ = false;
+  bool copying_ = false;  // the peer still has a piece of what is received
 };
 
 }  // namespace catenary

@@ -74,8 +74,8 @@ void ScheduleRun::withdraw() const noexcept {
 // Keeps what was borrowed, with the peer's help if it has the time. False: that still has a part of
 // it; the step is tried again.
 bool ScheduleRun::take_together(const PlannedStep& step, ByteView borrowed, std::byte* kept) {
-  is_copied_ = borrowed.data() == kept;  // the kernel has put it there
-  if (is_copied_ || kept == nullptr) return true;
+  is_copied_ = false;
+  if (kept == nullptr) return true;
   const bool past_caches = spec_.past_caches && step.for_good;
   const RecvLink::Copied copied = step.recv->copy_together(borrowed, kept, past_caches);
   is_copied_ = copied == RecvLink::Copied::kDone;
@@ -85,10 +85,14 @@ bool ScheduleRun::take_together(const PlannedStep& step, ByteView borrowed, std:
   return false;
 }
 
-// Helps a peer that copies what we lent, for one piece of it: other work is to be looked at, too.
 bool ScheduleRun::help() {
-  return helps_ && std::ranges::any_of(spec_.plan->sends,
-                                       [](const SendTo& sent) { return sent.link->try_help(); });
+  return may_help() && std::ranges::any_of(spec_.plan->sends, [](const SendTo& sent) {
+           return sent.link->try_help();
+         });
+}
+
+void ScheduleRun::forbid_writer() noexcept {
+  if (copying_ != nullptr) copying_->forbid_help();
 }
 
 int ScheduleRun::writer() const noexcept {

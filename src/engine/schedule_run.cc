@@ -17,10 +17,6 @@ namespace {
 // memory.
 constexpr std::size_t kWrittenAtATime = 65536;
 
-// Chunks of so many bytes are copied by both ranks, if one is free: what is shorter, but as it was
-// left by the last operation, lies in the caches of who copies it.
-constexpr std::size_t kLeastHelped = std::size_t{1} << 19;
-
 }  // namespace
 
 void ScheduleRun::begin(const RunSpec& spec, const void* input, void* output,
@@ -71,7 +67,7 @@ Task::Progress ScheduleRun::advance() {
       const std::size_t before = slice_;
       const bool done = do_step(step);
       moved = moved || done || slice_ != before;
-      if (!done) return moved || help() ? Task::Progress::kSome : Task::Progress::kNone;
+      if (!done) return moved ? Task::Progress::kSome : Task::Progress::kNone;
       ++step_;
       slice_ = 0;
     }
@@ -81,7 +77,7 @@ Task::Progress ScheduleRun::advance() {
   for (const SendTo& sent : spec_.plan->sends) {
     if (sent.link->try_flush()) continue;
     waits_for_ = sent.peer;
-    return moved || help() ? Task::Progress::kSome : Task::Progress::kNone;
+    return moved ? Task::Progress::kSome : Task::Progress::kNone;
   }
   waits_for_ = kNobody;
   input_copy_.reset();
@@ -369,9 +365,10 @@ inline ByteView ScheduleRun::peek(const PlannedStep& step, RecvLink& link, int p
   }
   if (opening) check_opening(step, message, peer);
   const std::size_t bytes = slice.bytes;
-  const Payload payload =
-      payload_of(message, opening, {bytes, slice.rest, slice.offset + slice.rest, step.is_returned},
-                 link, into);
+  const Payload payload = payload_of(
+      message, opening,
+      {bytes, slice.rest, slice.offset + slice.rest, step.is_returned, helps_ && into != nullptr},
+      link, into);
   if (payload.data == nullptr) {
     throw wrong_length(spec_.rank, spec_.descriptor, peer, message, opening, bytes);
   }

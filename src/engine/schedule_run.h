@@ -93,10 +93,16 @@ class ScheduleRun {
   void withdraw() const noexcept;
   // A rank that is writing to our output just now, a result or a piece of what it lent, or kNobody.
   int writer() const noexcept;
+  // It is not waited for any more.
+  void forbid_writer() noexcept;
   // Whether peers may write to our output while it runs: results, or pieces of what they lent.
   bool is_open_to_writers() const {
     return (spec_.plan->wants_results && spec_.least_loan != SIZE_MAX) || helps_;
   }
+  // Helps a peer to copy what was lent to it, a piece of it: for who has nothing to do than to
+  // wait, and may help at all. Whether there was one.
+  bool may_help() const { return helps_ && started_; }
+  bool help();
   // Another number whenever this has got on.
   std::uint64_t position() const {
     return (std::uint64_t{pass_} * spec_.plan->steps.size() + step_) << 32 | slice_;
@@ -111,7 +117,6 @@ class ScheduleRun {
 
   void take(const RunSpec& spec);
   bool take_together(const PlannedStep& step, ByteView borrowed, std::byte* kept);
-  bool help();
   bool do_step(const PlannedStep& step);
   Slice slice_of(const Range& part);
   bool may_go_whole(const PlannedStep& step, const Slice& slice);

@@ -51,14 +51,15 @@ class ForwardingRecvLink : public RecvLink {
 
   ByteView try_peek() override { return inside_->try_peek(); }
   void release() override { inside_->release(); }
-  ByteView borrow(const Loan& loan, std::byte* into) override {
-    return inside_->borrow(loan, into);
+  ByteView borrow(const Loan& loan, std::byte* into, bool together) override {
+    return inside_->borrow(loan, into, together);
   }
   bool still_lent() const override { return inside_->still_lent(); }
   Copied copy_together(ByteView borrowed, std::byte* into, bool past_caches) override {
     return inside_->copy_together(borrowed, into, past_caches);
   }
   bool is_helped() noexcept override { return inside_->is_helped(); }
+  void forbid_help() noexcept override { inside_->forbid_help(); }
   bool reaches_results() const noexcept override { return inside_->reaches_results(); }
   std::byte* place_for_result(const Loan& loan) override { return inside_->place_for_result(loan); }
   bool try_begin_writing() override { return inside_->try_begin_writing(); }

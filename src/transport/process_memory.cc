@@ -33,15 +33,31 @@ std::int64_t shortest_ns(Copy copy) {
   return shortest;
 }
 
+// By one of the two calls, which may do a part of it at a time. 0 or why not all was copied.
+template <class Call>
+int copy_all(Call call, pid_t process, std::byte* here, std::uint64_t there,
+             std::size_t bytes) noexcept {
+  while (bytes > 0) {
+    const iovec ours = {here, bytes};
+    const iovec theirs = {reinterpret_cast<void*>(there), bytes};
+    const ssize_t copied = call(process, &ours, 1, &theirs, 1, 0);
+    if (copied < 0) return errno;
+    if (copied == 0) return EFAULT;
+    here += copied;
+    there += static_cast<std::uint64_t>(copied);
+    bytes -= static_cast<std::size_t>(copied);
+  }
+  return 0;
+}
+
 bool measure_copies() noexcept {
   static std::byte to[kSampleBytes];
   static std::byte from[kSampleBytes];
   std::memset(from, 1, kSampleBytes);
   const ProcessMemory own = ProcessMemory::own();
   int refused = 0;
-  const std::int64_t by_kernel = shortest_ns([&] {
-    refused |= own.try_read(to, reinterpret_cast<std::uintptr_t>(from), kSampleBytes);
-  });
+  const std::int64_t by_kernel = shortest_ns(
+      [&] { refused |= own.try_read(to, reinterpret_cast<std::uintptr_t>(from), kSampleBytes); });
   const std::int64_t plain = shortest_ns([&] { std::memcpy(to, from, kSampleBytes); });
   return refused == 0 && by_kernel <= kMostTimes * plain;
 }
@@ -49,30 +65,35 @@ bool measure_copies() noexcept {
 }  // namespace
 
 ProcessMemory ProcessMemory::of(const HeapAddress& address) {
-  const ProcessMemory memory(static_cast<pid_t>(address.process));
-  std::array<std::byte, SharedHeap::kTokenBytes> token{};
-  const int refused = memory.try_read(token.data(), address.base, token.size());
-  if (refused != 0) throw_system_error("the kernel does not copy from its process", refused);
-  if (token != address.token)
-    throw_error(ErrorCode::kSystem, "another process has taken its number");
+  ProcessMemory memory(static_cast<pid_t>(address.process));
+  memory.token_at_ = address.base;
+  memory.token_ = address.token;
+  const int reason = memory.try_recognize();
+  if (reason == ESRCH) throw_error(ErrorCode::kSystem, "its number is no process's, or another's");
+  if (reason != 0) throw_system_error("the kernel does not copy from its process", reason);
   return memory;
+}
+
+// 0, or the reason why the token cannot be read; ESRCH: it is not there.
+int ProcessMemory::try_recognize() const noexcept {
+  if (!token_) return 0;
+  Token token{};
+  const int reason = try_read(token.data(), token_at_, token.size());
+  return reason != 0 || token == *token_ ? reason : ESRCH;
 }
 
 ProcessMemory ProcessMemory::own() noexcept { return ProcessMemory(::getpid()); }
 
 int ProcessMemory::try_read(std::byte* to, std::uint64_t from, std::size_t bytes) const noexcept {
   if (process_ == 0) return ESRCH;
-  while (bytes > 0) {
-    const iovec here = {to, bytes};
-    const iovec there = {reinterpret_cast<void*>(from), bytes};
-    const ssize_t read = ::process_vm_readv(process_, &here, 1, &there, 1, 0);
-    if (read < 0) return errno;
-    if (read == 0) return EFAULT;
-    to += read;
-    from += static_cast<std::uint64_t>(read);
-    bytes -= static_cast<std::size_t>(read);
-  }
-  return 0;
+  return copy_all(::process_vm_readv, process_, to, from, bytes);
+}
+
+int ProcessMemory::try_write(std::uint64_t to, const std::byte* from,
+                             std::size_t bytes) const noexcept {
+  if (process_ == 0) return ESRCH;
+  if (const int reason = try_recognize(); reason != 0) return reason;
+  return copy_all(::process_vm_writev, process_, const_cast<std::byte*>(from), to, bytes);
 }
 
 bool ProcessMemory::can_read(ByteView memory) const noexcept {

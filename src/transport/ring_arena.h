@@ -16,7 +16,6 @@
 #pragma once
 
 #include <array>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -76,13 +75,11 @@ class ArenaSeat {
   // Where ranks take turns on a core, they share its caches, and the homes of slots, which are
   // shorter than belts, are better: links that are made from now on use these and shuttles only.
   void note_crowding(bool is_crowded);
-  // `heap`: our own, which we lend from; `peer_heap`, `peer_memory`: the peer's, as far as we can
-  // reach them, which a sender does only once there is something to be written there.
-  using HeapReacher = std::function<PeerHeap()>;
+  // `heap`: our own, which we lend from. For what of the peer's memory we can reach a sender looks
+  // only once there is something to be written there.
   std::unique_ptr<SendLink> connect(const LinkSpec& spec, const SharedHeap& heap,
-                                    HeapReacher peer_heap);
-  std::unique_ptr<RecvLink> listen(const LinkSpec& spec, const SharedHeap& heap, PeerHeap peer_heap,
-                                   ProcessMemory peer_memory);
+                                    PeerReacher reach_peer);
+  std::unique_ptr<RecvLink> listen(const LinkSpec& spec, const SharedHeap& heap, PeerReach reach);
   Doorbell* doorbell() { return &bell_; }
 
  private:

@@ -4,7 +4,7 @@
 
 namespace catenary {
 
-ByteView RecvLink::borrow(const Loan&, std::byte*) {
+ByteView RecvLink::borrow(const Loan&, std::byte*, bool) {
   throw_error(ErrorCode::kRemote, "a peer lent what cannot be borrowed; its process is faulty");
 }
 

@@ -126,8 +126,9 @@ class RecvLink {
 
   // The bytes that the loan in the peeked message stands for, or a part of them, until release() or
   // another part is asked for. Where they can only be copied, that is done once for each part: to
-  // `into`, if the caller wants them there, which has room for them.
-  virtual ByteView borrow(const Loan& loan, std::byte* into = nullptr);
+  // `into`, if the caller wants them there, which has room for them. `together`: the peer may help
+  // with that, and they are there only once copy_together() is no more under way.
+  virtual ByteView borrow(const Loan& loan, std::byte* into = nullptr, bool together = false);
   // Whether what was borrowed since the last release() was what the peer meant: it may have given
   // the operation up meanwhile.
   virtual bool still_lent() const { return true; }
@@ -141,6 +142,9 @@ class RecvLink {
   // Whether the peer still copies, or is stopped in the middle of it, while it runs: as with
   // SendLink::is_written_to(), memory that is given up is not the owner's before that is over.
   virtual bool is_helped() noexcept { return false; }
+  // That is not waited for any more: a peer that is stopped before it has begun with its piece is
+  // to find, once it goes on, that it is not wanted.
+  virtual void forbid_help() noexcept {}
 
   // Whether we can write to the peer's memory at all.
   virtual bool reaches_results() const noexcept { return false; }

@@ -100,6 +100,19 @@ void body(int rank, int nranks, const ncclUniqueId& id) {
 
 constexpr std::size_t kLong = std::size_t{1} << 22;
 
+// Mapped, or of the program's own.
+template <bool kIsMapped>
+class Memory {
+ public:
+  explicit Memory(std::size_t count)
+      : mapped_(kIsMapped ? count : 1), own_(kIsMapped ? 0 : count) {}
+  float* data() { return kIsMapped ? mapped_.data() : own_.data(); }
+
+ private:
+  Mapped mapped_;
+  std::vector<float> own_;
+};
+
 using Operation = ncclResult_t (*)(int rank, float* given, float* taken, ncclComm_t comm,
                                    catStream_t stream);
 ncclResult_t sum(int, float* given, float* taken, ncclComm_t comm, catStream_t stream) {
@@ -111,16 +124,23 @@ ncclResult_t take(int rank, float* given, float* taken, ncclComm_t comm, catStre
   return ncclBroadcast(data, data, kLong, ncclFloat32, 1, comm, stream);
 }
 
+// The same as a message.
+ncclResult_t receive(int rank, float* given, float* taken, ncclComm_t comm, catStream_t stream) {
+  return rank == 0 ? ncclRecv(taken, kLong, ncclFloat32, 1, comm, stream)
+                   : ncclSend(given, kLong, ncclFloat32, 0, comm, stream);
+}
+
 // Two ranks write into each other's memory, again and again, until rank 0 stops the other's process
 // for a while and gives up: then its memory is its own, although the other one goes on later,
 // mostly in the middle of writing.
-template <Operation kOperation>
+template <Operation kOperation, bool kIsMapped>
 void abort_while_written_to(int rank, int nranks, const ncclUniqueId& id) {
   constexpr int kOperations = 40;
+  ::setenv("CATENARY_FETCH_BYTES", "32768", 1);  // also where the kernel is slow
   const Device device(rank);
   ncclComm_t comm = nullptr;
   require_success(ncclCommInitRank(&comm, nranks, id, rank), "ncclCommInitRank");
-  const Mapped given(kLong), taken(kLong);
+  Memory<kIsMapped> given(kLong), taken(kLong);
   std::fill_n(given.data(), kLong, 1.0F);
   TestStream stream;
   int peer = ::getpid();  // of rank 1, as its broadcast says
@@ -155,18 +175,23 @@ TEST(Lending, of_mapped_memory_between_processes) {
   for (const std::string& failure : run_ranks({2, 1}, body)) ADD_FAILURE() << failure;
 }
 
-TEST(Lending, of_places_for_results_ends_with_an_abort) {
+template <Operation kOperation, bool kIsMapped>
+void abort_again_and_again() {
   for (int round = 0; round < 8; ++round) {
-    for (const std::string& failure : run_ranks({2, 1}, abort_while_written_to<sum>))
+    for (const std::string& failure :
+         run_ranks({2, 1}, abort_while_written_to<kOperation, kIsMapped>))
       ADD_FAILURE() << failure;
   }
 }
 
-TEST(Lending, of_what_both_copy_ends_with_an_abort) {
-  for (int round = 0; round < 8; ++round) {
-    for (const std::string& failure : run_ranks({2, 1}, abort_while_written_to<take>))
-      ADD_FAILURE() << failure;
-  }
+TEST(Lending, of_places_for_results_ends_with_an_abort) { abort_again_and_again<sum, true>(); }
+TEST(Lending, of_what_both_copy_ends_with_an_abort) { abort_again_and_again<take, true>(); }
+TEST(Lending, of_what_the_kernel_copies_ends_with_an_abort) {
+  abort_again_and_again<take, false>();
+}
+TEST(Lending, of_a_long_message_ends_with_an_abort) { abort_again_and_again<receive, true>(); }
+TEST(Lending, of_a_message_that_the_kernel_copies_ends_with_an_abort) {
+  abort_again_and_again<receive, false>();
 }
 
 TEST(Lending, of_mapped_memory_between_threads) {

@@ -63,15 +63,45 @@ TEST_F(SharedCopyTest, each_piece_is_one_sides) {
 
 TEST_F(SharedCopyTest, who_helps_looks_at_the_offer_first) {
   open(3 * kPiece);
-  const auto refuse = [](std::uint64_t from, std::uint64_t to, std::uint64_t bytes) {
+  const auto refuse = [](std::uint64_t from, std::uint64_t to, std::uint64_t bytes,
+                         bool by_kernel) {
     EXPECT_EQ(from, 1000u);
     EXPECT_EQ(to, 2000u);
     EXPECT_EQ(bytes, 3 * kPiece);
+    EXPECT_FALSE(by_kernel);
     return false;
   };
   EXPECT_FALSE(giver_.take(kProcess, refuse));
   owner_.close();
   EXPECT_FALSE(owner_.is_helped()) << "no piece was taken";
+}
+
+TEST_F(SharedCopyTest, of_the_kernels_has_longer_pieces) {
+  constexpr std::size_t kLonger = SharedCopy::kKernelsPieceBytes;
+  owner_.open({1000, 2000, kLonger + 1, false, true});
+  EXPECT_EQ(owner_.take()->bytes, kLonger);
+  const auto helped = giver_.take(kProcess, any);
+  ASSERT_TRUE(helped);
+  EXPECT_EQ(helped->from, 1000 + kLonger);
+  EXPECT_EQ(helped->bytes, 1u);
+  EXPECT_TRUE(helped->by_kernel);
+  EXPECT_FALSE(helped->past_caches);
+  EXPECT_FALSE(owner_.take());
+}
+
+TEST_F(SharedCopyTest, tells_of_a_piece_that_could_not_be_copied) {
+  open(3 * kPiece);
+  EXPECT_TRUE(giver_.take(kProcess, any));
+  EXPECT_TRUE(giver_.take(kProcess, any));
+  EXPECT_TRUE(owner_.take());
+  owner_.close();
+  giver_.refuse();
+  EXPECT_TRUE(owner_.is_helped()) << "it has another one";
+  giver_.done();
+  EXPECT_FALSE(owner_.is_helped());
+  EXPECT_TRUE(owner_.lacks_some());
+  open(kPiece);
+  EXPECT_FALSE(owner_.lacks_some()) << "that was the copy before";
 }
 
 TEST_F(SharedCopyTest, begins_anew_each_time) {

@@ -35,6 +35,7 @@ class Owner final : public RunOwner {
  public:
   void check_peers(const GroupRun& /*run*/) override {}
   bool poll_transports() override { return false; }
+  bool has_time() const noexcept override { return true; }
   Task::Wakers wakers() override { return {}; }
   void begins(const Descriptor& /*descriptor*/) noexcept override {}
   bool run_failed(const std::exception& /*error*/) noexcept override { return true; }

@@ -78,7 +78,7 @@ struct FakeRecv final : RecvLink {
     ++quiet_releases;
   }
   void ring_after_fence() noexcept override { ++rings; }
-  ByteView borrow(const Loan& loan, std::byte*) override {
+  ByteView borrow(const Loan& loan, std::byte*, bool) override {
     return ByteView(memory).subspan(loan.offset, loan.bytes);
   }
   bool still_lent() const override { return !withdrawn; }
@@ -89,6 +89,7 @@ struct FakeRecv final : RecvLink {
     return now;
   }
   bool is_helped() noexcept override { return helped; }
+  void forbid_help() noexcept override { forbidden = true; }
   bool reaches_results() const noexcept override { return true; }
   std::byte* place_for_result(const Loan& loan) override { return result.data() + loan.result; }
   bool try_begin_writing() override { return writes = !withdrawn; }
@@ -111,6 +112,7 @@ struct FakeRecv final : RecvLink {
   std::vector<Copied> copied;  // what comes of a copy that both make, each time it is asked for
   std::size_t asked = 0;
   bool helped = false;  // the peer has a piece of it
+  bool forbidden = false;
   bool withdrawn = false;
   bool released = false;
   int releases = 0;
@@ -124,11 +126,13 @@ struct FakeOwner final : RunOwner {
   void check_peers(const GroupRun&) override {}
   bool poll_transports() override { return moves_bytes; }
   Task::Wakers wakers() override { return {}; }
+  bool has_time() const noexcept override { return waits; }
   void begins(const Descriptor&) noexcept override {}
   bool run_failed(const std::exception&) noexcept override { return true; }
   void run_over(GroupRun&) noexcept override {}
   int open_to_writers() const { return open_to_writers_; }
   bool moves_bytes = false;
+  bool waits = true;  // a thread does
 };
 
 }  // namespace catenary

@@ -312,5 +312,94 @@ TEST_F(Messages, are_withdrawn_when_the_group_is_given_up) {
   EXPECT_TRUE(send.withdrawn);
 }
 
+// Long enough for both ranks to copy.
+struct LongMessages : Messages {
+  LongMessages() {
+    bytes = kLeastHelped;
+    given.resize(bytes, std::byte{1});
+    taken.resize(bytes, std::byte{2});
+    recv.memory.assign(bytes, std::byte{3});
+  }
+  void add_long_recv() {
+    add_recv().least_loan = kLeastLoan;
+    let_come(Loan{0, bytes});
+  }
+};
+
+TEST_F(LongMessages, are_not_taken_before_the_peer_has_done_its_part) {
+  add_long_recv();
+  recv.copied = {RecvLink::Copied::kUnderWay, RecvLink::Copied::kUnderWay, RecvLink::Copied::kDone};
+  EXPECT_EQ(group.poll(), Progress::kNone);
+  EXPECT_EQ(owner.open_to_writers(), 1);
+  EXPECT_EQ(group.poll(), Progress::kNone);
+  EXPECT_FALSE(recv.released);
+  EXPECT_EQ(owner.open_to_writers(), 1) << "it is counted once";
+  EXPECT_EQ(group.poll(), Progress::kDone);
+  EXPECT_EQ(recv.asked, 3u);
+  EXPECT_EQ(taken, recv.memory);
+  EXPECT_EQ(owner.open_to_writers(), 0);
+}
+
+TEST_F(LongMessages, are_copied_alone_where_the_link_cannot_share_that) {
+  add_long_recv();
+  EXPECT_EQ(group.poll(), Progress::kDone);
+  EXPECT_EQ(recv.asked, 1u);
+  EXPECT_EQ(taken, recv.memory);
+}
+
+TEST_F(LongMessages, are_not_given_up_before_nobody_writes) {
+  add_long_recv();
+  recv.copied = {RecvLink::Copied::kUnderWay};
+  group.poll();
+  recv.helped = true;
+  EXPECT_FALSE(group.fail(std::exception()));
+  recv.helped = false;
+  EXPECT_TRUE(group.fail(std::exception()));
+  group.recycle();
+  EXPECT_EQ(owner.open_to_writers(), 0);
+}
+
+TEST_F(LongMessages, are_helped_with_by_who_has_nothing_to_move) {
+  add_send(kLeastLoan);
+  send.pieces = 2;
+  EXPECT_EQ(group.poll(), Progress::kSome);
+  EXPECT_EQ(send.pieces, 2) << "it had something to move";
+  owner.waits = false;
+  EXPECT_EQ(group.poll(), Progress::kNone);
+  EXPECT_EQ(send.pieces, 2) << "nobody has the time";
+  owner.waits = true;
+  EXPECT_EQ(group.poll(), Progress::kSome);
+  EXPECT_EQ(send.pieces, 1) << "one at a time";
+  EXPECT_EQ(group.poll(), Progress::kSome);
+  EXPECT_EQ(group.poll(), Progress::kNone);
+  send.lent = nullptr;
+  EXPECT_EQ(group.poll(), Progress::kDone);
+}
+
+// The first one would never leave the other one anything.
+TEST_F(LongMessages, to_several_are_helped_with_in_turn) {
+  FakeSend other;
+  Turn turn;
+  add_send(kLeastLoan);
+  MessageSpec& spec = add(turn);
+  spec.send = &other;
+  spec.input = given.data();
+  spec.least_loan = kLeastLoan;
+  send.pieces = other.pieces = 2;
+  EXPECT_EQ(group.poll(), Progress::kSome);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(group.poll(), Progress::kSome);
+  EXPECT_EQ(send.pieces, 1);
+  EXPECT_EQ(other.pieces, 1);
+}
+
+TEST_F(Messages, that_are_short_are_copied_alone) {
+  add_recv().least_loan = kLeastLoan;
+  recv.copied = {RecvLink::Copied::kUnderWay};
+  let_come(Loan{0, bytes});
+  EXPECT_EQ(group.poll(), Progress::kDone);
+  EXPECT_EQ(recv.asked, 0u);
+  EXPECT_EQ(owner.open_to_writers(), 0);
+}
+
 }  // namespace
 }  // namespace catenary

@@ -53,6 +53,7 @@ class SharedCopies : public testing::Test {
     std::memcpy(recv_.message.data() + sizeof descriptor_, &loan, sizeof loan);
   }
 
+  FakeOwner owner_;
   std::size_t bytes_;
   Descriptor descriptor_;
   FakeSend send_;
@@ -104,6 +105,17 @@ TEST_F(SharedCopies, of_what_was_withdrawn_are_not_used) {
   EXPECT_EQ(recv_.releases, 0);
 }
 
+TEST_F(SharedCopies, that_are_not_waited_for_any_more_are_forbidden) {
+  plan_recv();
+  recv_.copied = {Copied::kUnderWay};
+  ScheduleRun run(spec());
+  run.forbid_writer();
+  EXPECT_FALSE(recv_.forbidden) << "nobody writes";
+  run.advance();
+  run.forbid_writer();
+  EXPECT_TRUE(recv_.forbidden);
+}
+
 TEST_F(SharedCopies, are_forgotten_in_the_next_life) {
   plan_recv();
   recv_.copied = {Copied::kUnderWay};
@@ -117,15 +129,21 @@ TEST_F(SharedCopies, are_forgotten_in_the_next_life) {
 TEST_F(SharedCopies, are_helped_with_by_who_waits_to_be_taken) {
   plan_send();
   send_.pieces = 2;
-  ScheduleRun run(spec());
-  EXPECT_EQ(run.advance(), Task::Progress::kSome);  // lends
-  EXPECT_EQ(send_.pieces, 2) << "before there was nothing else to do";
-  EXPECT_EQ(run.advance(), Task::Progress::kSome);
+  GroupRun group;
+  group.begin(owner_);
+  Turn turn;
+  group.add(spec(), given_.data(), nullptr, turn, turn.take(), 1);
+  owner_.waits = false;
+  EXPECT_EQ(group.poll(), Task::Progress::kSome);  // lends
+  EXPECT_EQ(group.poll(), Task::Progress::kNone);
+  EXPECT_EQ(send_.pieces, 2) << "nobody has the time";
+  owner_.waits = true;
+  EXPECT_EQ(group.poll(), Task::Progress::kSome);
   EXPECT_EQ(send_.pieces, 1) << "one at a time";
-  EXPECT_EQ(run.advance(), Task::Progress::kSome);
-  EXPECT_EQ(run.advance(), Task::Progress::kNone);
+  EXPECT_EQ(group.poll(), Task::Progress::kSome);
+  EXPECT_EQ(group.poll(), Task::Progress::kNone);
   send_.lent = nullptr;
-  EXPECT_EQ(run.advance(), Task::Progress::kDone);
+  EXPECT_EQ(group.poll(), Task::Progress::kDone);
 }
 
 TEST_F(ShortCopies, are_made_alone) {
@@ -143,7 +161,8 @@ TEST_F(ShortCopies, are_not_helped_with) {
   send_.pieces = 1;
   ScheduleRun run(spec());
   run.advance();
-  EXPECT_EQ(run.advance(), Task::Progress::kNone);
+  EXPECT_FALSE(run.may_help());
+  EXPECT_FALSE(run.help());
   EXPECT_EQ(send_.pieces, 1);
 }
 

@@ -197,6 +197,54 @@ TEST(Kill, of_a_random_rank_at_a_random_moment_is_noticed_by_all_others) {
   std::printf("seed %u: %d rounds, noticed within %.1f ms\n", seed, rounds, slowest);
 }
 
+// While one rank sends long messages to the other, and both copy them.
+void send_until_failure(int rank, Board& board, bool is_mapped) {
+  constexpr std::size_t kBytes = std::size_t{1} << 23;
+  Post& post = board.posts[rank];
+  ::setenv("CATENARY_FETCH_BYTES", "32768", 1);  // also where the kernel is slow
+  TestStream stream;
+  ncclComm_t comm = nullptr;
+  require_success(ncclCommInitRank(&comm, 2, board.id(rank == 0), rank), "ncclCommInitRank");
+  void* mapped = nullptr;
+  require_success(ncclMemAlloc(&mapped, kBytes), "ncclMemAlloc");
+  std::vector<char> own(kBytes);
+  void* const data = is_mapped ? mapped : own.data();
+  ncclResult_t result = ncclSuccess;
+  for (int i = 0; result == ncclSuccess; ++i) {
+    if (i == 2) post.stage = kReady;
+    result = i % 2 == 0  ? ncclBroadcast(data, data, kBytes, ncclInt8, 0, comm, stream)
+             : rank == 0 ? ncclSend(data, kBytes, ncclInt8, 1, comm, stream)
+                         : ncclRecv(data, kBytes, ncclInt8, 0, comm, stream);
+    stream.finish();
+    if (result == ncclSuccess)
+      require_success(ncclCommGetAsyncError(comm, &result), "ncclCommGetAsyncError");
+  }
+  post.numbers[0] = ms_since(board.event_ns);
+  require_result(result, ncclRemoteError, "the failure");
+  require_success(ncclCommAbort(comm), "abort");
+  post.numbers[1] = ms_since(board.event_ns);
+  require_success(ncclMemFree(mapped), "ncclMemFree");
+}
+
+TEST(Kill, of_a_rank_that_copies_together_with_the_other_is_noticed) {
+  std::mt19937 random(static_cast<unsigned>(number_from("CATENARY_TEST_SEED", 1)));
+  for (int i = 0; i < 12; ++i) {
+    const int victim = i % 2;
+    const bool is_mapped = i % 4 >= 2;
+    const auto delay = std::chrono::microseconds(random() % 10000);
+    SCOPED_TRACE("round " + std::to_string(i) + " after " + std::to_string(delay.count()) + " us");
+    Processes ranks(2, [=](int rank, Board& board) { send_until_failure(rank, board, is_mapped); });
+    ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
+    std::this_thread::sleep_for(delay);
+    ranks.board().event_ns = monotonic_ns();
+    ranks.signal(victim, SIGKILL);
+    for (const std::string& failure : ranks.join(20s, victim)) ADD_FAILURE() << failure;
+    const Post& post = ranks.board().posts[1 - victim];
+    EXPECT_LT(post.numbers[0], kNoticed_ms);
+    EXPECT_LT(post.numbers[1], kNoticed_ms + kReturned_ms);
+  }
+}
+
 // The survivors of rank 2 shrink the communicator that it broke, and go on.
 void shrink_and_go_on(int rank, Board& board) {
   TestStream stream;

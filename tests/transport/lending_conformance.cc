@@ -40,13 +40,13 @@ bool is_peers_fault(const Act& act) {
   return false;
 }
 
-ByteView borrow(Rank& self, RecvLink& link, std::byte* into = nullptr) {
+ByteView borrow(Rank& self, RecvLink& link, std::byte* into = nullptr, bool together = false) {
   ByteView view;
   self.wait_until([&] { return !(view = link.try_peek()).empty(); });
   Loan loan;
   require(view.size() == sizeof loan, "a message that is no loan");
   std::memcpy(&loan, view.data(), sizeof loan);
-  return link.borrow(loan, into);
+  return link.borrow(loan, into, together);
 }
 
 }  // namespace
@@ -302,6 +302,44 @@ TEST_P(Conformance, long_copies_are_made_together) {
         });
         require(!from->is_helped(), "all is there");
         check(to_here, kBytes, message);
+        from->release();
+        self.barrier();
+      }
+    }
+  });
+}
+
+// The same of what lies in neither, by the kernel.
+TEST_P(Conformance, long_fetches_are_made_together) {
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  run_ranks(GetParam(), 2, [](Rank& self) {
+    if (!self.transport().shares_memory()) return;
+    Bytes memory(kBytes);
+    if (self.rank == 0) {
+      const auto to = self.connect(1);
+      self.barrier();
+      for (std::uint64_t message = 0; message < 20; ++message) {
+        fill(memory, message);
+        commit_loan(self, *to, *to->try_lend(memory, {true}));
+        self.wait_until([&] { return to->try_flush() || to->try_help(); });
+        self.wait_until([&] {
+          to->try_help();
+          return to->try_flush();
+        });
+        self.barrier();
+      }
+    } else {
+      const auto from = self.listen(0);
+      self.barrier();
+      for (std::uint64_t message = 0; message < 20; ++message) {
+        std::memset(memory.data(), 0xee, kBytes);
+        const ByteView lent = borrow(self, *from, memory.data(), true);
+        require(lent.data() == memory.data(), "it was to be put here");
+        self.wait_until([&] {
+          return from->copy_together(lent, memory.data(), false) == RecvLink::Copied::kDone;
+        });
+        require(!from->is_helped(), "all is there");
+        check(memory, kBytes, message);
         from->release();
         self.barrier();
       }

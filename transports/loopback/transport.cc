@@ -31,19 +31,21 @@ class LoopbackTransport final : public Transport {
 
   void note_crowding(bool is_crowded) override { seat_->note_crowding(is_crowded); }
   std::unique_ptr<SendLink> connect(const LinkSpec& spec) override {
-    return seat_->connect(spec, context_.heap, [this] { return own_heap(); });
+    return seat_->connect(spec, context_.heap, [this] { return reach(); });
   }
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override {
-    const bool fetches = context_.least_fetched != SIZE_MAX;
-    return seat_->listen(spec, context_.heap, own_heap(),
-                         fetches ? ProcessMemory::own() : ProcessMemory());
+    return seat_->listen(spec, context_.heap, reach());
   }
   bool has_come(const LinkSpec&) override { return true; }
   Doorbell* doorbell() override { return seat_ ? seat_->doorbell() : nullptr; }
 
  private:
-  // Which is the peer's as well.
-  PeerHeap own_heap() const { return {nullptr, context_.heap.base, context_.heap.bytes, true}; }
+  // Our own, which is the peer's as well.
+  PeerReach reach() const {
+    const bool fetches = context_.least_fetched != SIZE_MAX;
+    return {{nullptr, context_.heap.base, context_.heap.bytes, true},
+            fetches ? ProcessMemory::own() : ProcessMemory()};
+  }
 
   const TransportContext context_;
   const Bytes address_;

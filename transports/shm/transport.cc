@@ -57,19 +57,22 @@ class ShmTransport final : public Transport {
 
   void note_crowding(bool is_crowded) override { seat_->note_crowding(is_crowded); }
   std::unique_ptr<SendLink> connect(const LinkSpec& spec) override {
-    return seat_->connect(spec, context_.heap,
-                          [this, peer = spec.peer] { return peer_heap(peer); });
+    return seat_->connect(spec, context_.heap, [this, peer = spec.peer] { return reach(peer); });
   }
   std::unique_ptr<RecvLink> listen(const LinkSpec& spec) override {
-    PeerHeap heap = peer_heap(spec.peer);
-    const bool is_known = heap.base != nullptr;
-    return seat_->listen(spec, context_.heap, std::move(heap),
-                         is_known ? readable_memory(spec.peer) : ProcessMemory());
+    return seat_->listen(spec, context_.heap, reach(spec.peer));
   }
   bool has_come(const LinkSpec&) override { return true; }
   Doorbell* doorbell() override { return seat_ ? seat_->doorbell() : nullptr; }
 
  private:
+  // By its heap a process is known to be who it says.
+  PeerReach reach(int peer) const {
+    PeerHeap heap = peer_heap(peer);
+    const bool is_known = heap.base != nullptr;
+    return {std::move(heap), is_known ? process_memory(peer) : ProcessMemory()};
+  }
+
   // Nothing, where it cannot be read: then it is copied from.
   PeerHeap peer_heap(int peer) const {
     try {
@@ -83,7 +86,7 @@ class ShmTransport final : public Transport {
   }
 
   // Of which it cannot map.
-  ProcessMemory readable_memory(int peer) const {
+  ProcessMemory process_memory(int peer) const {
     if (context_.least_fetched == SIZE_MAX) return {};
     try {
       return ProcessMemory::of(heaps_[static_cast<std::size_t>(peer)]);
