@@ -148,6 +148,7 @@ class Communicator final : public RunOwner {
   struct GroupTraits {
     bool receives = false;     // from others
     bool past_caches = false;  // more bytes than caches hold
+    bool some_are_long = false;
   };
   bool both_copy_what_goes_one_way() const;
   GroupTraits traits_of(std::span<const MessageRequest> messages) const;

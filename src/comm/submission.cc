@@ -284,10 +284,10 @@ bool Communicator::are_like_last(std::span<const MessageRequest> messages) {
 // First what others wait for; then one's own copies, which need nobody; last what comes from
 // others.
 void Communicator::write_messages(std::span<const MessageRequest> messages, GroupRun& run) {
-  run.expect_messages(messages.size());
   own_sends_.clear();
   const auto size = static_cast<std::uint32_t>(messages.size());
   const GroupTraits group = traits_of(messages);
+  run.expect_messages(messages.size(), group.some_are_long);
   for (std::uint32_t i = 0; i < size; ++i) {
     if (!messages[i].sends) continue;
     if (messages[i].peer == rank_) {
@@ -314,7 +314,9 @@ Communicator::GroupTraits Communicator::traits_of(std::span<const MessageRequest
   std::size_t sent = 0;
   std::size_t received = 0;
   for (const MessageRequest& message : messages) {
-    (message.sends ? sent : received) += message.count * element_bytes(message.type);
+    const std::size_t bytes = message.count * element_bytes(message.type);
+    (message.sends ? sent : received) += bytes;
+    group.some_are_long = group.some_are_long || bytes >= kLeastHelped;
     group.receives = group.receives || (!message.sends && message.peer != rank_);
   }
   group.past_caches = std::max(sent, received) >= least_past_caches_;

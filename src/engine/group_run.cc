@@ -56,9 +56,7 @@ inline Task::Progress GroupRun::poll_runs() {
 // Helps a peer that copies what we lent, for one piece of it: other work is to be looked at, too.
 inline bool GroupRun::help() {
   const auto helps = [this](std::uint32_t index) { return members_[index].run.may_help(); };
-  const auto sends = [this](std::uint32_t index) { return messages_[index].run.may_help(); };
-  const bool is_able =
-      std::ranges::any_of(open_, helps) || std::ranges::any_of(open_messages_, sends);
+  const bool is_able = some_are_long_ || std::ranges::any_of(open_, helps);
   return is_able && owner_->has_time() && help_somebody();
 }
 
@@ -104,11 +102,11 @@ bool GroupRun::poll_messages() {
   for (const std::uint32_t index : open_messages_) {
     Message& message = messages_[index];
     if (!is_on_turn(message)) continue;
-    count(message, message.run.is_open_to_writers());
+    if (some_are_long_) count(message, message.run.is_open_to_writers());
     moved = (!message.run.is_moved() && message.run.move()) || moved;
     if (!message.run.is_moved() || !message.run.try_finish()) continue;
     message.over = some_are_over = true;
-    count(message, false);
+    if (some_are_long_) count(message, false);
     ++message.turn->serving;
   }
   if (some_are_over) {

@@ -91,6 +91,7 @@ class GroupRun final : public Task {
     count_ = 0;
     open_messages_.clear();
     message_count_ = 0;
+    some_are_long_ = false;
   }
   // A lane of a collective of `lanes`. They share its ticket, which is also its sequence, and are
   // added one after the other. So many steps are done already.
@@ -115,8 +116,9 @@ class GroupRun final : public Task {
     added.over = added.counted = false;
     return added.run.begin();
   }
-  // So many are about to be added.
-  void expect_messages(std::size_t count) {
+  // So many are about to be added, and some of them are long enough that peers may copy together.
+  void expect_messages(std::size_t count, bool some_are_long) {
+    some_are_long_ = some_are_long;
     messages_.reserve(count);
     open_messages_.reserve(count);
   }
@@ -125,12 +127,14 @@ class GroupRun final : public Task {
   void stamp_messages(std::uint64_t stamp) {
     stamp_ = stamp;
     stamped_ = message_count_;
+    stamped_are_long_ = some_are_long_;
   }
   // At the beginning of a life, if an earlier one had that stamp: its messages again, each of which
   // takes its turn. `renew` is told their specs and requests.
   template <typename Renew>
   bool repeat_messages(std::uint64_t stamp, Renew&& renew) {
     if (stamp_ != stamp) return false;
+    some_are_long_ = stamped_are_long_;
     for (message_count_ = 0; message_count_ < stamped_; ++message_count_) {
       Message& message = messages_[message_count_];
       open_messages_.push_back(static_cast<std::uint32_t>(message_count_));
@@ -213,9 +217,11 @@ class GroupRun final : public Task {
   std::vector<Message> messages_;    // likewise
   std::size_t message_count_ = 0;
   std::vector<std::uint32_t> open_messages_;
+  bool some_are_long_ = false;
   std::size_t next_helped_ = 0;  // of those
   std::uint64_t stamp_ = 0;      // of what is in messages_; 0: none
   std::size_t stamped_ = 0;      // so many of them
+  bool stamped_are_long_ = false;
   std::uint64_t polls_ = 0;
   std::optional<Deadline> withdrawn_;  // until then peers that write are waited for
 };

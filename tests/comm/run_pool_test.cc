@@ -18,7 +18,7 @@ std::vector<std::unique_ptr<GroupRun>> taken(RunPool& pool, std::size_t runs,
   std::vector<std::unique_ptr<GroupRun>> all;
   for (std::size_t i = 0; i < runs; ++i) {
     all.push_back(pool.take());
-    all.back()->expect_messages(messages);
+    all.back()->expect_messages(messages, false);
   }
   return all;
 }

@@ -319,6 +319,7 @@ struct LongMessages : Messages {
     given.resize(bytes, std::byte{1});
     taken.resize(bytes, std::byte{2});
     recv.memory.assign(bytes, std::byte{3});
+    group.expect_messages(2, true);
   }
   void add_long_recv() {
     add_recv().least_loan = kLeastLoan;
