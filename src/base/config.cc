@@ -137,8 +137,9 @@ std::vector<Variable> variables_below() {
              "at the least. 0: none, and no memory is mapped or fetched."),
       number("CATENARY_FETCH_BYTES", &Config::least_fetched, -1, std::int64_t{1} << 40,
              "Messages of so many bytes and more (and of no fewer than CATENARY_LEND_BYTES) from "
-             "other memory are copied once, by the kernel (process_vm_readv), where it lets ranks "
-             "do so. 0: never. -1: 32768, if such copies are quick on this machine."),
+             "other memory are copied once, by the kernel (process_vm_readv, process_vm_writev), "
+             "where it lets ranks do so. 0: never. -1: 32768, if such copies are quick on this "
+             "machine."),
       number(
           "CATENARY_LEND_IN_PLACE_BYTES", &Config::least_lent_in_place, 0, std::int64_t{1} << 40,
           "Reductions and exchanges in place lend nothing if they have fewer bytes, unless whoever "
