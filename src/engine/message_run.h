@@ -46,10 +46,9 @@ class MessageRun {
   // nothing opens, too. One at a time, so that slices to and from a peer take turns and go on its
   // shuttles (shuttles.h).
   bool move();
-  // Helps the peer to copy what was lent to it, a piece of it: for who has nothing to move, and may
-  // help at all. Whether there was one.
-  bool may_help() const { return spec_.send != nullptr && is_helped(); }
-  bool help() { return may_help() && spec_.send->try_help(); }
+  // Helps the peer to copy what was lent to it, a piece of it: for who has nothing to move. Whether
+  // there was one.
+  bool help() { return spec_.send != nullptr && is_helped() && spec_.send->try_help(); }
   // Whether all was moved.
   bool is_moved() const { return opened_ && moved_ == spec_.bytes; }
   // Of what was moved: whether the buffers belong to the caller again.

@@ -104,6 +104,21 @@ TEST_F(SharedCopyTest, tells_of_a_piece_that_could_not_be_copied) {
   EXPECT_FALSE(owner_.lacks_some()) << "that was the copy before";
 }
 
+// Its owner has waited for long enough.
+TEST_F(SharedCopyTest, a_piece_that_is_given_up_is_told_apart) {
+  open(2 * kPiece);
+  const auto piece = giver_.take(kProcess, any);
+  ASSERT_TRUE(piece);
+  EXPECT_TRUE(giver_.is_wanted(*piece));
+  owner_.close();
+  EXPECT_TRUE(giver_.is_wanted(*piece)) << "it is waited for";
+  owner_.cancel();
+  EXPECT_FALSE(giver_.is_wanted(*piece));
+  EXPECT_FALSE(giver_.take(kProcess, any));
+  open(2 * kPiece);
+  EXPECT_FALSE(giver_.is_wanted(*piece)) << "that is another copy";
+}
+
 TEST_F(SharedCopyTest, begins_anew_each_time) {
   open(2 * kPiece);
   EXPECT_TRUE(giver_.take(kProcess, any));

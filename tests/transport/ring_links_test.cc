@@ -106,14 +106,18 @@ class RingLinks : public testing::Test {
     return from_->borrow(loan, into, together);
   }
   // The receiver's side of the copy, to be used in its place.
-  SharedCopyWords& words() {
+  SharedCopyOwner copy() {
     std::byte* const at = arena_->ring(0, 1, kChannel) + SlotRingShape::kSharedCopy;
-    return *reinterpret_cast<SharedCopyWords*>(at);
+    return SharedCopyOwner(*reinterpret_cast<SharedCopyWords*>(at));
   }
-  SharedCopyOwner copy() { return SharedCopyOwner(words()); }
-  static SharedCopyOwner::Offer offer(const Bytes& from, const Bytes& to) {
-    return {reinterpret_cast<std::uintptr_t>(from.data()),
-            reinterpret_cast<std::uintptr_t>(to.data()), from.size(), false, true};
+  // The sender lends, and the receiver begins to copy.
+  SharedCopyOwner lend_and_open(const Bytes& given, const Bytes& taken) {
+    lend(given);
+    EXPECT_FALSE(to_->try_help()) << "nobody copies yet";
+    SharedCopyOwner owner = copy();
+    owner.open({reinterpret_cast<std::uintptr_t>(given.data()),
+                reinterpret_cast<std::uintptr_t>(taken.data()), given.size(), false, true});
+    return owner;
   }
 
   void expect_at_once(bool together) {
@@ -123,7 +127,7 @@ class RingLinks : public testing::Test {
     EXPECT_EQ(borrow(taken.data(), together).data(), taken.data());
     EXPECT_EQ(taken, given);
     EXPECT_EQ(from_->copy_together(taken, taken.data(), false), RecvLink::Copied::kDone);
-    EXPECT_EQ(this->copy().giver(), 0u);
+    EXPECT_EQ(copy().giver(), 0u);
   }
 
   std::shared_ptr<RingArena> arena_;
@@ -137,10 +141,7 @@ TEST_F(RingLinks, who_has_lent_private_memory_writes_pieces_of_it) {
   connect(ProcessMemory::own());
   const Bytes given = numbered(2 * kPiece + 77);
   Bytes taken(given.size());
-  lend(given);
-  EXPECT_FALSE(to_->try_help()) << "nobody copies";
-  SharedCopyOwner copy = this->copy();
-  copy.open(offer(given, taken));
+  SharedCopyOwner copy = lend_and_open(given, taken);
   for (int piece = 0; piece < 3; ++piece) EXPECT_TRUE(to_->try_help());
   EXPECT_FALSE(to_->try_help()) << "there are three";
   copy.close();
@@ -149,34 +150,13 @@ TEST_F(RingLinks, who_has_lent_private_memory_writes_pieces_of_it) {
   EXPECT_EQ(taken, given);
 }
 
-// Its owner has waited for long enough.
-TEST_F(RingLinks, what_is_not_wanted_any_more_is_not_written) {
-  connect(ProcessMemory::own());
-  const Bytes given = numbered(kPiece);
-  Bytes taken(given.size());
-  SharedCopyOwner copy = this->copy();
-  SharedCopyGiver giver(words());
-  copy.open(offer(given, taken));
-  const auto piece = giver.take(7, [](auto...) { return true; });
-  ASSERT_TRUE(piece);
-  EXPECT_TRUE(giver.is_wanted(*piece));
-  copy.close();
-  EXPECT_TRUE(giver.is_wanted(*piece)) << "it is waited for";
-  copy.cancel();
-  EXPECT_FALSE(giver.is_wanted(*piece));
-  copy.open(offer(given, taken));
-  EXPECT_FALSE(giver.is_wanted(*piece)) << "that is another copy";
-}
-
 TEST_F(RingLinks, who_may_not_write_says_so_once) {
   Neighbour neighbour;
   connect(ProcessMemory::of(neighbour.address));
   neighbour.token[0] ^= 1;
   const Bytes given = numbered(2 * kPiece);
   Bytes taken(given.size());
-  lend(given);
-  SharedCopyOwner copy = this->copy();
-  copy.open(offer(given, taken));
+  SharedCopyOwner copy = lend_and_open(given, taken);
   EXPECT_TRUE(to_->try_help());
   EXPECT_FALSE(to_->try_help()) << "it has been refused";
   copy.close();
@@ -189,9 +169,7 @@ TEST_F(RingLinks, who_reaches_no_memory_takes_no_piece) {
   connect(ProcessMemory());
   const Bytes given = numbered(2 * kPiece);
   Bytes taken(given.size());
-  lend(given);
-  SharedCopyOwner copy = this->copy();
-  copy.open(offer(given, taken));
+  SharedCopyOwner copy = lend_and_open(given, taken);
   EXPECT_FALSE(to_->try_help());
   copy.close();
   EXPECT_FALSE(copy.is_helped());
