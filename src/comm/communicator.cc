@@ -55,7 +55,7 @@ constexpr std::size_t kLeastFetched = 32768;
 std::size_t least_fetched(const Config& config) {
   if (config.least_fetched == 0) return SIZE_MAX;
   if (config.least_fetched > 0) return static_cast<std::size_t>(config.least_fetched);
-  return copies_by_kernel_pay() ? kLeastFetched : SIZE_MAX;
+  return kLeastFetched;
 }
 
 std::size_t least_staged(const Config& config) {
@@ -81,6 +81,7 @@ TransportContext transport_context(const Membership& membership, std::size_t sli
     context.heap = {heap->base(), heap->bytes(), heap->fd()};
   }
   context.least_fetched = least_fetched(config);
+  context.fetches_where_quick = config.least_fetched < 0;
   return context;
 }
 

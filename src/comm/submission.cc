@@ -187,14 +187,17 @@ void Communicator::set_sharing(Recipe& recipe, RunSpec& spec, const OperationReq
   spec.past_caches = request_bytes >= least_past_caches_;
   // Of operands the kernel would make a copy that is of no other use. And a root that could go on
   // is not to be held up by it.
-  const bool pays = !spec.past_caches || (has_root(request.kind) && both_copy_what_goes_one_way());
-  spec.may_be_fetched = !reduces(request.kind) && pays && !holds_up;
+  if (!reduces(request.kind) && !holds_up) {
+    spec.fetching = fetching(spec.past_caches, has_root(request.kind));
+  }
 }
 
-// The kernel does not copy past the caches. Only where both ranks have it copy, that is made up
-// for.
-bool Communicator::both_copy_what_goes_one_way() const {
-  return nranks_ == 2 && !device_.executor().crowded();
+// The kernel does not copy past the caches. Only where two ranks have it copy what goes one way,
+// that is made up for.
+Fetching Communicator::fetching(bool past_caches, bool goes_one_way) const {
+  if (!past_caches) return Fetching::kByReceiver;
+  const bool by_both = goes_one_way && nranks_ == 2 && !device_.executor().crowded();
+  return by_both ? Fetching::kByBoth : Fetching::kNever;
 }
 
 void Communicator::write(Recipe& recipe, const OperationRequest& request) {
@@ -336,8 +339,9 @@ void Communicator::add_send(const MessageRequest& message, GroupRun::MadeOf made
   spec.send = end.link;
   spec.input = bytes_of(message);
   const std::size_t held = spec.slice_bytes * static_cast<std::size_t>(config_.slots);
-  const bool pays = !spec.past_caches || (!group.receives && both_copy_what_goes_one_way());
-  spec.may_be_fetched = (group.receives || spec.bytes > held) && pays;
+  if (group.receives || spec.bytes > held) {
+    spec.fetching = fetching(spec.past_caches, !group.receives);
+  }
 }
 
 void Communicator::add_receive(const MessageRequest& message, GroupRun::MadeOf made_of,

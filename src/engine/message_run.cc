@@ -32,7 +32,7 @@ bool MessageRun::send_some() {
   const std::size_t rest = spec_.bytes - moved_;
   const std::size_t most = std::min(rest, kMostLent);
   std::optional<Loan> loan;
-  if (most >= spec_.least_loan) loan = spec_.send->try_lend({data, most}, {spec_.may_be_fetched});
+  if (most >= spec_.least_loan) loan = spec_.send->try_lend({data, most}, {spec_.fetching});
   const std::size_t bytes = loan ? most : std::min(spec_.slice_bytes, rest);
   const bool in_place =
       bytes >= spec_.least_loan && !loan && spec_.send->sends_in_place({data, bytes});

@@ -29,8 +29,8 @@ struct MessageSpec {
   Descriptor descriptor;  // as its opening has it: both ends call it a send
   int rank = 0;
   int peer = 0;
-  bool may_be_fetched = false;  // it may be lent also to who has to have the kernel copy it
-  bool past_caches = false;     // the bytes are more than caches hold: output is written past them
+  Fetching fetching = Fetching::kNever;
+  bool past_caches = false;  // the bytes are more than caches hold: output is written past them
 };
 
 class MessageRun {

@@ -15,7 +15,7 @@ std::optional<ScheduleRun::Lent> ScheduleRun::try_lend(const PlannedStep& step, 
   const auto lent_of = [&](const Chunk& lent, bool is_copy) -> std::optional<Lent> {
     const ByteView memory(source(lent, slice), slice.bytes);
     const std::optional<Loan> loan =
-        step.send->try_lend(memory, {spec_.may_be_fetched, target(step.lending.returned, slice)});
+        step.send->try_lend(memory, {spec_.fetching, target(step.lending.returned, slice)});
     if (!loan && !step.send->sends_in_place(memory)) return std::nullopt;
     return Lent{memory, loan, is_copy};
   };

@@ -49,8 +49,8 @@ struct RunSpec {
   // Of what goes to several peers: where less moves in a pass, each gets a copy.
   std::size_t least_staged = kAsFannedOut;
   static constexpr std::size_t kAsFannedOut = 0;  // as least_fanned_out() has it
-  bool may_be_fetched = false;  // it is also lent to who has to have the kernel copy it
-  bool in_place = false;        // input and output share memory
+  Fetching fetching = Fetching::kNever;
+  bool in_place = false;  // input and output share memory
   // So many bytes of input are copied before anything is written, since they lie in the way.
   std::size_t copied_input = 0;
   // The buffers are more than caches hold: output is written past them where nothing reads it

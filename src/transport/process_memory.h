@@ -59,6 +59,9 @@ using PeerReacher = std::function<PeerReach()>;
 
 // Whether such a copy takes so little longer than one by the processor that it is better than two
 // through memory that both can map. Measured at the first call, in some 50 us.
-bool copies_by_kernel_pay() noexcept;
+bool copies_by_kernel_pay();
+// Whether it is where sender and receiver have the kernel copy a part each, of more than caches
+// hold. Measured at the first call, in a millisecond.
+bool copies_by_kernel_pay_for_both();
 
 }  // namespace catenary

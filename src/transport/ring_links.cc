@@ -50,7 +50,8 @@ class RingSendLink final : public SendLink {
         peer_(place.peer),
         heap_(terms.heap),
         reach_peer_(std::move(terms.reach_peer)),
-        least_fetched_(terms.least_fetched) {}
+        least_fetched_(terms.least_fetched),
+        fetches_where_quick_(terms.fetches_where_quick) {}
 
   ~RingSendLink() override { stage_->forget(ring_); }
 
@@ -76,10 +77,12 @@ class RingSendLink final : public SendLink {
   bool is_flushed_by_commit() const noexcept override { return true; }
   std::optional<Loan> try_lend(ByteView memory, const Terms& terms) override {
     const bool is_mapped = heap_.holds(memory);
-    const bool is_fetched = terms.may_be_fetched && memory.size() >= least_fetched_;
+    const bool is_fetched = terms.fetching != Fetching::kNever && memory.size() >= least_fetched_;
     if (!is_mapped && !is_fetched) return std::nullopt;
     if (!peer_borrows(is_mapped ? kByMapping : kByKernel)) return std::nullopt;
-    if (!is_mapped && !can_be_fetched(memory)) return std::nullopt;
+    if (!is_mapped && !(kernel_is_quick(terms.fetching) && can_be_fetched(memory))) {
+      return std::nullopt;
+    }
     lent_ = true;
     const std::size_t bytes = memory.size();
     if (!is_mapped) {
@@ -141,6 +144,11 @@ class RingSendLink final : public SendLink {
     return (ways_to_borrow_ & way) != 0;
   }
 
+  bool kernel_is_quick(Fetching fetching) const {
+    if (!fetches_where_quick_) return true;
+    return fetching == Fetching::kByBoth ? copies_by_kernel_pay_for_both() : copies_by_kernel_pay();
+  }
+
   // The same buffers come again and again.
   bool can_be_fetched(ByteView memory) {
     const auto holds = [&](ByteView known) {
@@ -167,6 +175,7 @@ class RingSendLink final : public SendLink {
   const std::uint32_t process_ = static_cast<std::uint32_t>(::getpid());
   SlotWriter writer_{now_ns};
   std::size_t least_fetched_;
+  bool fetches_where_quick_;
   std::uint32_t ways_to_borrow_ = 0;  // of the peer, as far as we know
   std::array<ByteView, 4> fetchable_ = {};
   std::size_t next_fetchable_ = 0;

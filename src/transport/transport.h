@@ -48,6 +48,13 @@ class Stage {
   virtual int holder() = 0;
 };
 
+// Whether the kernel copies what the peer cannot map, and how much of it the sender may do.
+enum class Fetching : std::uint8_t {
+  kNever,
+  kByReceiver,  // who may be helped, but not counted on
+  kByBoth,      // sender and receiver have a core each and nothing else to do
+};
+
 class SendLink {
  public:
   virtual ~SendLink() = default;
@@ -93,7 +100,7 @@ class SendLink {
   // the Loan, committed in place of the bytes, which must stay as they are until try_flush() says
   // that nothing is lent any more.
   struct Terms {
-    bool may_be_fetched = false;  // also where the peer cannot map it: the kernel copies it then
+    Fetching fetching = Fetching::kNever;
     std::byte* result = nullptr;  // where the peer may write what it makes of it; null: nowhere
   };
   virtual std::optional<Loan> try_lend(ByteView, const Terms&) { return std::nullopt; }
@@ -200,6 +207,7 @@ struct TransportContext {
   // Messages of so many bytes and more are copied by the kernel out of memory that is not of the
   // heap, where it can.
   std::size_t least_fetched = SIZE_MAX;
+  bool fetches_where_quick = false;  // only if the kernel is quick enough for that
   BlockFinder find_block = {};
   // Wakes who sleeps until something moves, because another thread has moved it. Never empty.
   std::function<void()> wake = [] {};

@@ -86,12 +86,14 @@ TEST_P(Conformance, what_cannot_be_mapped_is_fetched) {
     self.barrier();
     Bytes memory(kLentBytes);
     Bytes taken(kLentBytes);
-    require(!to->try_lend(ByteView(memory).first(kLeastFetched - 1), {true}), "too little is lent");
+    require(!to->try_lend(ByteView(memory).first(kLeastFetched - 1), {Fetching::kByReceiver}),
+            "too little is lent");
     for (std::uint64_t message = 0; message < 20; ++message) {
       const bool has_a_place = message % 2 == 0 || most < kLeastFetched;
       const std::size_t bytes = has_a_place ? kLentBytes : most;
       fill(ByteSpan(memory).first(bytes), message);
-      const std::optional<Loan> loan = to->try_lend(ByteView(memory).first(bytes), {true});
+      const std::optional<Loan> loan =
+          to->try_lend(ByteView(memory).first(bytes), {Fetching::kByReceiver});
       require(loan && loan->bytes == bytes, "nothing is lent");
       commit_loan(self, *to, *loan);
       const ByteView got = borrow(self, *from, has_a_place ? taken.data() : nullptr);
@@ -113,7 +115,8 @@ TEST_P(Conformance, what_the_kernel_does_not_read_is_not_lent) {
     const auto from = self.listen(self.previous());
     self.barrier();
     const Mapping unreadable = Mapping::try_reserve(kLentBytes);
-    require(!to->try_lend({unreadable.data(), kLentBytes}, {true}), "what has no pages is lent");
+    require(!to->try_lend({unreadable.data(), kLentBytes}, {Fetching::kByReceiver}),
+            "what has no pages is lent");
     self.barrier();
   });
 }
@@ -320,7 +323,7 @@ TEST_P(Conformance, long_fetches_are_made_together) {
       self.barrier();
       for (std::uint64_t message = 0; message < 20; ++message) {
         fill(memory, message);
-        commit_loan(self, *to, *to->try_lend(memory, {true}));
+        commit_loan(self, *to, *to->try_lend(memory, {Fetching::kByReceiver}));
         self.wait_until([&] { return to->try_flush() || to->try_help(); });
         self.wait_until([&] {
           to->try_help();

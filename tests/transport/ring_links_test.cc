@@ -18,11 +18,12 @@ namespace {
 constexpr std::size_t kPiece = SharedCopy::kKernelsPieceBytes;
 constexpr Channel kChannel = Channel::kCollective;
 
-TransportContext context_of(int rank) {
+TransportContext context_of(int rank, bool fetches_where_quick = false) {
   TransportContext context;
   context.rank = rank;
   context.nranks = 2;
   context.least_fetched = 32768;
+  context.fetches_where_quick = fetches_where_quick;
   return context;
 }
 
@@ -79,10 +80,11 @@ TEST(ProcessMemoryTest, says_why_it_is_not_written) {
 
 class RingLinks : public testing::Test {
  protected:
-  RingLinks() {
+  RingLinks() { meet(false); }
+  void meet(bool fetches_where_quick) {
     const RingArenaShape shape = arena_shape(context_of(0), 2);
     arena_ = std::make_shared<RingArena>(Mapping::anonymous(shape.bytes()), shape, false);
-    sender_.emplace(arena_, std::vector{0, 1}, context_of(0));
+    sender_.emplace(arena_, std::vector{0, 1}, context_of(0, fetches_where_quick));
     receiver_.emplace(arena_, std::vector{0, 1}, context_of(1));
   }
   void connect(const ProcessMemory& giver_reaches, bool is_crowded = false) {
@@ -93,7 +95,7 @@ class RingLinks : public testing::Test {
     });
   }
   void lend(ByteView memory) {
-    const std::optional<Loan> loan = to_->try_lend(memory, {.may_be_fetched = true});
+    const std::optional<Loan> loan = to_->try_lend(memory, {.fetching = Fetching::kByReceiver});
     ASSERT_TRUE(loan);
     const ByteSpan slot = to_->try_acquire(sizeof *loan);
     std::memcpy(slot.data(), &*loan, sizeof *loan);
@@ -136,6 +138,20 @@ class RingLinks : public testing::Test {
   std::unique_ptr<RecvLink> from_;
   std::unique_ptr<SendLink> to_;
 };
+
+// Nobody has to copy in twice the time because the kernel is slow here, unless he asked for it.
+TEST_F(RingLinks, leave_copies_to_the_kernel_where_it_is_quick) {
+  meet(true);
+  connect(ProcessMemory::own());
+  const Bytes memory(65536);
+  const auto is_lent = [&](Fetching fetching) {
+    return to_->try_lend(memory, {.fetching = fetching}).has_value();
+  };
+  EXPECT_FALSE(is_lent(Fetching::kNever));
+  EXPECT_EQ(is_lent(Fetching::kByReceiver), copies_by_kernel_pay());
+  EXPECT_EQ(is_lent(Fetching::kByBoth), copies_by_kernel_pay_for_both());
+  EXPECT_LE(copies_by_kernel_pay(), copies_by_kernel_pay_for_both());
+}
 
 TEST_F(RingLinks, who_has_lent_private_memory_writes_pieces_of_it) {
   connect(ProcessMemory::own());
