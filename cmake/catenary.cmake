@@ -87,6 +87,20 @@ function(catenary_test_options name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endfunction()
 
+# catenary_not_for_tsan(<target> ...): programs in which ThreadSanitizer sees nothing that other tests do not
+# show it. `./dev tsan` runs none of them, and so they are not built there either, but by name.
+function(catenary_not_for_tsan)
+  if(CATENARY_SANITIZE MATCHES "thread")
+    set_target_properties(${ARGV} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  endif()
+endfunction()
+
+# catenary_one_thread(<test>): so it is with a test whose program has one thread.
+function(catenary_one_thread name)
+  set_property(TEST ${name} APPEND PROPERTY LABELS one_thread)
+  catenary_not_for_tsan(${name})
+endfunction()
+
 # catenary_test(<name> SOURCES a_test.cc ... [DEPENDS cat_x ...] [LABEL unit] [TIMEOUT 180] [OPTIMIZED])
 # A GoogleTest program that ctest runs as one test; optimized where it computes much by itself, or is
 # about code that stands in headers.
@@ -108,4 +122,7 @@ function(catenary_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS ${TEST_LABEL} TIMEOUT ${TEST_TIMEOUT})
+  if(TEST_LABEL MATCHES "^(process|libfabric|mpi|stress|one_thread)$")
+    catenary_not_for_tsan(${name})
+  endif()
 endfunction()

@@ -150,7 +150,7 @@ class Communicator final : public RunOwner {
     bool past_caches = false;  // more bytes than caches hold
     bool some_are_long = false;
   };
-  Fetching fetching(bool past_caches, bool goes_one_way) const;
+  Fetching fetching(std::size_t bytes, bool past_caches, bool goes_one_way) const;
   GroupTraits traits_of(std::span<const MessageRequest> messages) const;
   void add_send(const MessageRequest& message, GroupRun::MadeOf made_of, const GroupTraits& group,
                 GroupRun& run);

@@ -29,6 +29,9 @@ std::byte* bytes_of(const MessageRequest& message) {
 // for a switch to each of them. Below so many bytes a copy is faster.
 constexpr std::size_t kLeastRootedLoan = 128 * 1024;
 
+// Shorter messages do not gain by it where the kernel is too slow for one rank alone.
+constexpr std::size_t kLeastFetchedByBoth = std::size_t{1} << 20;
+
 // In place, what reduces or exchanges writes over what it lent, and must take every line back from
 // its readers first. What only hands on leaves it alone.
 bool overwrites_input(Collective kind) {
@@ -188,16 +191,16 @@ void Communicator::set_sharing(Recipe& recipe, RunSpec& spec, const OperationReq
   // Of operands the kernel would make a copy that is of no other use. And a root that could go on
   // is not to be held up by it.
   if (!reduces(request.kind) && !holds_up) {
-    spec.fetching = fetching(spec.past_caches, has_root(request.kind));
+    spec.fetching = fetching(request_bytes, spec.past_caches, has_root(request.kind));
   }
 }
 
-// The kernel does not copy past the caches. Only where two ranks have it copy what goes one way,
-// that is made up for.
-Fetching Communicator::fetching(bool past_caches, bool goes_one_way) const {
-  if (!past_caches) return Fetching::kByReceiver;
-  const bool by_both = goes_one_way && nranks_ == 2 && !device_.executor().crowded();
-  return by_both ? Fetching::kByBoth : Fetching::kNever;
+// Two ranks have the kernel copy together what goes one way and is long. It does not copy past the
+// caches, which only that makes up for.
+Fetching Communicator::fetching(std::size_t bytes, bool past_caches, bool goes_one_way) const {
+  const bool together = goes_one_way && nranks_ == 2 && !device_.executor().crowded();
+  if (together && bytes >= kLeastFetchedByBoth) return Fetching::kByBoth;
+  return past_caches ? Fetching::kNever : Fetching::kByReceiver;
 }
 
 void Communicator::write(Recipe& recipe, const OperationRequest& request) {
@@ -340,7 +343,7 @@ void Communicator::add_send(const MessageRequest& message, GroupRun::MadeOf made
   spec.input = bytes_of(message);
   const std::size_t held = spec.slice_bytes * static_cast<std::size_t>(config_.slots);
   if (group.receives || spec.bytes > held) {
-    spec.fetching = fetching(spec.past_caches, !group.receives);
+    spec.fetching = fetching(spec.bytes, spec.past_caches, !group.receives);
   }
 }
 
