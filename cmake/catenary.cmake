@@ -88,14 +88,15 @@ function(catenary_test_options name)
 endfunction()
 
 # catenary_not_for_tsan(<target> ...): programs in which ThreadSanitizer sees nothing that other tests do not
-# show it. `./dev tsan` runs none of them, and so they are not built there either, but by name.
+# show it. `./dev tsan` runs none of them, and so they are not built there either, but by name; a bare ctest
+# there does not find them.
 function(catenary_not_for_tsan)
   if(CATENARY_SANITIZE MATCHES "thread")
     set_target_properties(${ARGV} PROPERTIES EXCLUDE_FROM_ALL TRUE)
   endif()
 endfunction()
 
-# catenary_one_thread(<test>): so it is with a test whose program has one thread.
+# catenary_one_thread(<test>): so it is with a test whose program, of the same name, has one thread.
 function(catenary_one_thread name)
   set_property(TEST ${name} APPEND PROPERTY LABELS one_thread)
   catenary_not_for_tsan(${name})

@@ -139,7 +139,8 @@ std::vector<Variable> variables_below() {
              "Messages of so many bytes and more (and of no fewer than CATENARY_LEND_BYTES) from "
              "other memory are copied once, by the kernel (process_vm_readv, process_vm_writev), "
              "where it lets ranks do so. 0: never. -1: 32768, if such copies are quick on this "
-             "machine."),
+             "machine; of what goes one way between two ranks with a core each, of which both copy "
+             "a part, 1048576, if they are quick enough for that."),
       number(
           "CATENARY_LEND_IN_PLACE_BYTES", &Config::least_lent_in_place, 0, std::int64_t{1} << 40,
           "Reductions and exchanges in place lend nothing if they have fewer bytes, unless whoever "
@@ -268,10 +269,10 @@ std::string Config::describe() {
     const std::string value = field != nullptr
                                   ? "\"" + defaults.*(*field) + "\""
                                   : std::to_string(defaults.*std::get<NumberField>(variable.field));
-    const std::string type =
-        field != nullptr ? "text"
-                         : format("%lld to %lld", static_cast<long long>(variable.least),
-                                  static_cast<long long>(variable.most));
+    const std::string type = field != nullptr
+                                 ? "text"
+                                 : format("%lld to %lld", static_cast<long long>(variable.least),
+                                          static_cast<long long>(variable.most));
     result += format("%s (%s, default %s)\n    %s\n", variable.name, type.c_str(), value.c_str(),
                      variable.sentence);
   }

@@ -81,7 +81,7 @@ TransportContext transport_context(const Membership& membership, std::size_t sli
     context.heap = {heap->base(), heap->bytes(), heap->fd()};
   }
   context.least_fetched = least_fetched(config);
-  context.fetches_where_quick = config.least_fetched < 0;
+  if (config.least_fetched < 0) context.where_they_pay = KernelCopies{};
   return context;
 }
 

@@ -199,7 +199,7 @@ void Communicator::set_sharing(Recipe& recipe, RunSpec& spec, const OperationReq
 // caches, which only that makes up for.
 Fetching Communicator::fetching(std::size_t bytes, bool past_caches, bool goes_one_way) const {
   const bool together = goes_one_way && nranks_ == 2 && !device_.executor().crowded();
-  if (together && bytes >= kLeastFetchedByBoth) return Fetching::kByBoth;
+  if (together && (past_caches || bytes >= kLeastFetchedByBoth)) return Fetching::kByBoth;
   return past_caches ? Fetching::kNever : Fetching::kByReceiver;
 }
 

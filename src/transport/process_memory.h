@@ -64,4 +64,10 @@ bool copies_by_kernel_pay();
 // hold. Measured at the first call, in a millisecond.
 bool copies_by_kernel_pay_for_both();
 
+// Who answers that.
+struct KernelCopies {
+  bool (*pay)() = copies_by_kernel_pay;
+  bool (*pay_for_both)() = copies_by_kernel_pay_for_both;
+};
+
 }  // namespace catenary

@@ -121,7 +121,7 @@ ArenaSeat::ArenaSeat(std::shared_ptr<const RingArena> arena, std::vector<int> ra
       shuttles_(ranks_.size() * kChannelCount),
       bytes_of_belts_(context.belt_bytes),
       least_fetched_(context.least_fetched),
-      fetches_where_quick_(context.fetches_where_quick) {
+      where_they_pay_(context.where_they_pay) {
   for (std::size_t channel = 0; channel < stages_.size(); ++channel) {
     std::byte* const memory = arena_->stage(self_, static_cast<Channel>(channel));
     stages_[channel] = std::make_shared<StageRing>(memory, arena_->shape().stage_bytes);
@@ -144,7 +144,7 @@ std::unique_ptr<SendLink> ArenaSeat::connect(const LinkSpec& spec, const SharedH
                               .stage = stages_[static_cast<std::size_t>(spec.channel)],
                               .belt_bytes = bytes_of_a_belt(),
                               .least_fetched = least_fetched_,
-                              .fetches_where_quick = fetches_where_quick_,
+                              .where_they_pay = where_they_pay_,
                               .reach_peer = std::move(reach_peer)});
 }
 

@@ -98,7 +98,7 @@ class ArenaSeat {
   std::array<std::shared_ptr<StageRing>, kChannelCount> stages_;
   std::size_t bytes_of_belts_;  // of all that we send on together
   std::size_t least_fetched_;
-  bool fetches_where_quick_;
+  std::optional<KernelCopies> where_they_pay_;
   bool is_crowded_ = false;
 };
 

@@ -51,7 +51,7 @@ class RingSendLink final : public SendLink {
         heap_(terms.heap),
         reach_peer_(std::move(terms.reach_peer)),
         least_fetched_(terms.least_fetched),
-        fetches_where_quick_(terms.fetches_where_quick) {}
+        where_they_pay_(terms.where_they_pay) {}
 
   ~RingSendLink() override { stage_->forget(ring_); }
 
@@ -80,7 +80,7 @@ class RingSendLink final : public SendLink {
     const bool is_fetched = terms.fetching != Fetching::kNever && memory.size() >= least_fetched_;
     if (!is_mapped && !is_fetched) return std::nullopt;
     if (!peer_borrows(is_mapped ? kByMapping : kByKernel)) return std::nullopt;
-    if (!is_mapped && !(kernel_is_quick(terms.fetching) && can_be_fetched(memory))) {
+    if (!is_mapped && !(copies_pay(terms.fetching, memory.size()) && can_be_fetched(memory))) {
       return std::nullopt;
     }
     lent_ = true;
@@ -144,9 +144,12 @@ class RingSendLink final : public SendLink {
     return (ways_to_borrow_ & way) != 0;
   }
 
-  bool kernel_is_quick(Fetching fetching) const {
-    if (!fetches_where_quick_) return true;
-    return fetching == Fetching::kByBoth ? copies_by_kernel_pay_for_both() : copies_by_kernel_pay();
+  // What is short, or nothing that we may write, the receiver copies alone all the same.
+  bool copies_pay(Fetching fetching, std::size_t bytes) const {
+    if (!where_they_pay_) return true;
+    const bool can_help = may_write_ && (!peer_reach_ || peer_reach_->process);
+    const bool by_both = fetching == Fetching::kByBoth && bytes >= kLeastTogether && can_help;
+    return by_both ? where_they_pay_->pay_for_both() : where_they_pay_->pay();
   }
 
   // The same buffers come again and again.
@@ -175,7 +178,7 @@ class RingSendLink final : public SendLink {
   const std::uint32_t process_ = static_cast<std::uint32_t>(::getpid());
   SlotWriter writer_{now_ns};
   std::size_t least_fetched_;
-  bool fetches_where_quick_;
+  std::optional<KernelCopies> where_they_pay_;
   std::uint32_t ways_to_borrow_ = 0;  // of the peer, as far as we know
   std::array<ByteView, 4> fetchable_ = {};
   std::size_t next_fetchable_ = 0;

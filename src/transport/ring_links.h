@@ -27,7 +27,7 @@ struct RingSenderTerms {
   std::shared_ptr<StageRing> stage;
   std::size_t belt_bytes;
   std::size_t least_fetched;
-  bool fetches_where_quick;
+  std::optional<KernelCopies> where_they_pay;
   PeerReacher reach_peer;  // asked once there is something to be written there
 };
 std::unique_ptr<SendLink> make_ring_send_link(const RingPlace& place, RingSenderTerms terms);

@@ -29,6 +29,7 @@
 #include "src/base/copy.h"
 #include "src/base/doorbell.h"
 #include "src/base/types.h"
+#include "src/transport/process_memory.h"
 #include "src/transport/shared_heap.h"
 
 namespace catenary {
@@ -207,7 +208,7 @@ struct TransportContext {
   // Messages of so many bytes and more are copied by the kernel out of memory that is not of the
   // heap, where it can.
   std::size_t least_fetched = SIZE_MAX;
-  bool fetches_where_quick = false;  // only if the kernel is quick enough for that
+  std::optional<KernelCopies> where_they_pay = {};  // only; none: everywhere
   BlockFinder find_block = {};
   // Wakes who sleeps until something moves, because another thread has moved it. Never empty.
   std::function<void()> wake = [] {};

@@ -18,12 +18,12 @@ namespace {
 constexpr std::size_t kPiece = SharedCopy::kKernelsPieceBytes;
 constexpr Channel kChannel = Channel::kCollective;
 
-TransportContext context_of(int rank, bool fetches_where_quick = false) {
+TransportContext context_of(int rank, std::optional<KernelCopies> where_they_pay = {}) {
   TransportContext context;
   context.rank = rank;
   context.nranks = 2;
   context.least_fetched = 32768;
-  context.fetches_where_quick = fetches_where_quick;
+  context.where_they_pay = where_they_pay;
   return context;
 }
 
@@ -80,11 +80,11 @@ TEST(ProcessMemoryTest, says_why_it_is_not_written) {
 
 class RingLinks : public testing::Test {
  protected:
-  RingLinks() { meet(false); }
-  void meet(bool fetches_where_quick) {
+  RingLinks() { meet({}); }
+  void meet(std::optional<KernelCopies> where_they_pay) {
     const RingArenaShape shape = arena_shape(context_of(0), 2);
     arena_ = std::make_shared<RingArena>(Mapping::anonymous(shape.bytes()), shape, false);
-    sender_.emplace(arena_, std::vector{0, 1}, context_of(0, fetches_where_quick));
+    sender_.emplace(arena_, std::vector{0, 1}, context_of(0, where_they_pay));
     receiver_.emplace(arena_, std::vector{0, 1}, context_of(1));
   }
   void connect(const ProcessMemory& giver_reaches, bool is_crowded = false) {
@@ -139,18 +139,44 @@ class RingLinks : public testing::Test {
   std::unique_ptr<SendLink> to_;
 };
 
-// Nobody has to copy in twice the time because the kernel is slow here, unless he asked for it.
-TEST_F(RingLinks, leave_copies_to_the_kernel_where_it_is_quick) {
-  meet(true);
-  connect(ProcessMemory::own());
-  const Bytes memory(65536);
-  const auto is_lent = [&](Fetching fetching) {
-    return to_->try_lend(memory, {.fetching = fetching}).has_value();
+// Who tells nothing of how quick the kernel is here has it copy whatever it can.
+TEST_F(RingLinks, leave_copies_to_the_kernel_where_it_is_quick_enough) {
+  constexpr auto kNo = [] { return false; };
+  constexpr auto kYes = [] { return true; };
+  struct Case {
+    std::optional<KernelCopies> where_they_pay;
+    bool by_receiver;
+    bool by_both;
   };
-  EXPECT_FALSE(is_lent(Fetching::kNever));
-  EXPECT_EQ(is_lent(Fetching::kByReceiver), copies_by_kernel_pay());
-  EXPECT_EQ(is_lent(Fetching::kByBoth), copies_by_kernel_pay_for_both());
-  EXPECT_LE(copies_by_kernel_pay(), copies_by_kernel_pay_for_both());
+  for (const Case& expected :
+       {Case{{}, true, true}, Case{KernelCopies{kNo, kNo}, false, false},
+        Case{KernelCopies{kNo, kYes}, false, true}, Case{KernelCopies{kYes, kYes}, true, true}}) {
+    meet(expected.where_they_pay);
+    connect(ProcessMemory::own());
+    const Bytes memory(2 * kPiece);
+    const auto is_lent = [&](Fetching fetching, std::size_t bytes) {
+      return to_->try_lend(ByteView(memory).first(bytes), {.fetching = fetching}).has_value();
+    };
+    EXPECT_FALSE(is_lent(Fetching::kNever, memory.size()));
+    EXPECT_EQ(is_lent(Fetching::kByReceiver, memory.size()), expected.by_receiver);
+    EXPECT_EQ(is_lent(Fetching::kByBoth, memory.size()), expected.by_both);
+    EXPECT_EQ(is_lent(Fetching::kByBoth, kPiece - 1), expected.by_receiver) << "one piece only";
+  }
+}
+
+// Its peer would copy alone what both should.
+TEST_F(RingLinks, do_not_leave_to_a_slow_kernel_what_they_may_not_write) {
+  meet(KernelCopies{[] { return false; }, [] { return true; }});
+  connect(ProcessMemory());
+  const Bytes given = numbered(2 * kPiece);
+  Bytes taken(given.size());
+  const SendLink::Terms both = {.fetching = Fetching::kByBoth};
+  ASSERT_TRUE(to_->try_lend(given, both));
+  SharedCopyOwner owner = copy();
+  owner.open({reinterpret_cast<std::uintptr_t>(given.data()),
+              reinterpret_cast<std::uintptr_t>(taken.data()), given.size(), false, true});
+  EXPECT_FALSE(to_->try_help());
+  EXPECT_FALSE(to_->try_lend(given, both));
 }
 
 TEST_F(RingLinks, who_has_lent_private_memory_writes_pieces_of_it) {
