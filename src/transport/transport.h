@@ -52,8 +52,8 @@ class Stage {
 // Whether the kernel copies what the peer cannot map, and how much of it the sender may do.
 enum class Fetching : std::uint8_t {
   kNever,
-  kByReceiver,  // who may be helped, but not counted on
-  kByBoth,      // sender and receiver have a core each and nothing else to do
+  kByReceiver,  // counted on alone, although it may be helped
+  kByBoth,      // sender and receiver have a core each; who waits copies
 };
 
 class SendLink {
