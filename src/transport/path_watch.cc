@@ -1,6 +1,8 @@
 #include "src/transport/path_watch.h"
 
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -42,6 +44,13 @@ bool is_answer(int error_number) {
 bool is_own_trouble(int error_number) {
   return error_number == EMFILE || error_number == ENFILE || error_number == ENOBUFS ||
          error_number == ENOMEM || error_number == EADDRNOTAVAIL;
+}
+
+// Whether the kernel at the other end has taken what was said, also if it is silent by now. One
+// that has no room for a connection takes nothing, though ours calls it connected.
+bool has_arrived(const UnsharedFd& socket, const LinkHandshake& handshake) {
+  int untaken = 0;
+  return handshake.has_spoken() && ::ioctl(socket.get(), SIOCOUTQ, &untaken) == 0 && untaken == 0;
 }
 
 // A place's own, so that what is said at one is no use at another.
@@ -96,7 +105,7 @@ void PathWatch::dial(int peer, Path& path) const {
     if (events_of(path.socket.get(), POLLOUT, kFirstWait_ms) == POLLOUT) {
       path.handshake->advance(path.socket.get());
     }
-    if (path.was_there && !path.until) path.until = Deadline::after_ms(kRedialWait_ms);
+    if (path.is_given_up && !path.until) path.until = Deadline::after_ms(kRedialWait_ms);
   } else {
     failed(peer, path, errno);
   }
@@ -110,9 +119,7 @@ void PathWatch::check() {
   looked_ns_ = now;
   attend_guests();
   for (auto& [peer, path] : paths_) {
-    const bool is_made_anew =
-        path.was_there && (path.state == State::kToDial || path.state == State::kDialing);
-    if (is_made_anew && was_away) {
+    if (path.is_given_up && was_away) {
       path.until.reset();
       dial(peer, path);
     } else if (path.state != State::kUnwatched) {
@@ -136,6 +143,7 @@ void PathWatch::look(int peer, Path& path) const {
   if (path.state == State::kDialing) {
     path.state = State::kGreeting;
     path.was_connected = true;
+    path.is_given_up = false;
     path.until.reset();
     // Not before: a listener that is late may have no room for who connects, and does not answer.
     notice_lost_bytes(path.socket.get(), patience_s_);
@@ -147,8 +155,8 @@ void PathWatch::look(int peer, Path& path) const {
 }
 
 void PathWatch::greet(Path& path) const {
+  path.note_reach();
   const LinkHandshake::State state = path.handshake->advance(path.socket.get());
-  path.was_there = path.was_there || path.handshake->is_answered();
   if (state == LinkHandshake::State::kBusy) return;
   path.handshake.reset();
   if (state == LinkHandshake::State::kFailed) return cut_off(path);
@@ -165,22 +173,28 @@ void PathWatch::cut_off(Path& path) const {
 }
 
 void PathWatch::failed(int peer, Path& path, int error_number) const {
+  path.note_reach();
   const bool was_accepted = error_number == ECONNRESET || error_number == EPIPE;
   if (was_accepted && path.state != State::kThere) return cut_off(path);
   if (is_answer(error_number) || (!path.was_connected && has_come_(peer))) return path.forget();
   const bool was_made = path.state == State::kThere || path.state == State::kGreeting;
   path.state = State::kToDial;
   path.socket = UnsharedFd();
+  if (path.was_reached && !is_own_trouble(error_number)) path.is_given_up = true;
   if (was_made) return dial(peer, path);
-  // What a router or a filter says of a connection that never was is no proof: a peer that is late
-  // has not shown yet that the network gets through to it. That nobody says anything for as long as
+  // What a router or a filter says of a way on which nothing ever got through is no proof: a peer
+  // that is late has not shown yet that the network does. That nobody says anything for as long as
   // the system tries is.
   const bool is_over =
-      path.was_there ? path.until && path.until->passed() : error_number == ETIMEDOUT;
+      path.was_reached ? path.until && path.until->passed() : error_number == ETIMEDOUT;
   if (is_over) throw_lost(rank_, peer, errno_text(error_number));
-  if (path.was_there && !path.until && !is_own_trouble(error_number)) {
-    path.until = Deadline::after_ms(kRedialWait_ms);
-  }
+  if (path.is_given_up && !path.until) path.until = Deadline::after_ms(kRedialWait_ms);
+}
+
+void PathWatch::Path::note_reach() {
+  if (!handshake || !has_arrived(socket, *handshake)) return;
+  was_connected = true;
+  was_reached = true;
 }
 
 void PathWatch::attend_guests() {

@@ -4,12 +4,12 @@
 // interface. Both ends prove the communicator's key (link_handshake.h), and nothing is ever said
 // again: the kernels at its ends ask each other whether it is still there, for processes that are
 // busy, late or stopped as well.
-// Once that fails, and a new connection cannot be made soon, the way is lost. Not accepted, it may
-// have found no room in a queue: then the system tries long for a new one. If it does so in vain
-// for the first one, the way is lost too, unless the network itself has brought something from that
-// peer: then only ours is filtered, and the peer is not watched. A connection that was refused or
-// closed shows a host that answers: whether its rank lives, others know. But who was cut off in the
-// handshake, in a crowd of strangers, tries again.
+// Once that fails, and a new connection cannot be made soon, the way is lost. If the peer's kernel
+// has taken nothing of what we said, its listener may have had no room: then the system tries long
+// for a new one. If it does so in vain for the first one, the way is lost too, unless the network
+// itself has brought something from that peer: then only ours is filtered, and the peer is not
+// watched. A connection that was refused or closed shows a host that answers: whether its rank
+// lives, others know. But who was cut off in the handshake, in a crowd of strangers, tries again.
 //
 // Threads: any. Nothing waits, but each attempt to connect, in watch() or check(), for as long as
 // the host takes to answer, 2 ms at most. Owner: a transport. Failure: check() throws kRemote.
@@ -60,8 +60,10 @@ class PathWatch {
     int cuts = 0;                            // in a row
     Deadline pause = Deadline::after_ms(0);  // no attempt before
     bool was_connected = false;              // once
-    bool was_there = false;                  // once
+    bool was_reached = false;                // once: its kernel took what we said
+    bool is_given_up = false;                // by ours after that, and not connected anew
     std::optional<Deadline> until;           // a connection is made until then, or the way is lost
+    void note_reach();
     void forget() {
       state = State::kUnwatched;
       socket = UnsharedFd();

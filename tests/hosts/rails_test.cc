@@ -3,6 +3,8 @@
 
 #include <array>
 #include <fstream>
+#include <functional>
+#include <thread>
 #include <vector>
 
 #include "tests/api/collective_cases.h"
@@ -108,36 +110,75 @@ TEST(HostRails, may_be_another_number_at_each_rank) {
 
 constexpr int kReady = 1;
 
-// The other card still carries the control plane, and all that is short.
-TEST(HostRails, of_which_one_is_unplugged_are_an_error_on_all) {
-  const HostShape shape = {2, 1};
-  const Hosts hosts(shape.hosts, 0, 2);
-  Processes ranks(shape.ranks(), [&](int rank, Board& board) {
-    settle_on_cards(hosts, shape, rank);
-    ::setenv("CATENARY_RAILS", "2", 1);
-    ::setenv("CATENARY_PEER_TIMEOUT", "1", 1);
-    ncclComm_t comm = join(rank, shape.ranks(), board);
-    ncclResult_t state = ncclSuccess;
-    TestStream stream;
-    std::vector<float> values(1 << 20, 1);
-    while (state == ncclSuccess) {
-      state = ncclAllReduce(values.data(), values.data(), values.size(), ncclFloat32, ncclMax, comm,
-                            stream);
-      if (state == ncclSuccess) stream.finish();
-      if (state == ncclSuccess) ncclCommGetAsyncError(comm, &state);
-      board.posts[rank].stage = kReady;
-    }
-    board.posts[rank].numbers[0] = ms_since(board.event_ns);
-    require_result(state, ncclRemoteError, "the failure");
-    require_success(ncclCommAbort(comm), "ncclCommAbort");
-  });
-  ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
-  ranks.board().event_ns = monotonic_ns();
-  hosts.set_link(1, false, 1);
-  for (const std::string& failure : ranks.join(30s)) ADD_FAILURE() << failure;
-  for (int rank = 0; rank < shape.ranks(); ++rank) {
-    EXPECT_LT(ranks.board().posts[rank].numbers[0], 6000) << "rank " << rank << " heard late";
+// Two hosts that lose their second card, over which each sends a half. The first still carries the
+// control plane, and all that is short.
+class HalfUnplugged {
+ public:
+  // Each rank's `body` begins with a communicator, works until something fails and returns that.
+  explicit HalfUnplugged(std::function<ncclResult_t(int rank, Board& board, ncclComm_t comm)> body)
+      : hosts_(kShape.hosts, 0, 2), ranks_(kShape.ranks(), [this, body](int rank, Board& board) {
+          settle_on_cards(hosts_, kShape, rank);
+          ::setenv("CATENARY_RAILS", "2", 1);
+          ::setenv("CATENARY_PEER_TIMEOUT", "1", 1);
+          ncclComm_t comm = join(rank, kShape.ranks(), board);
+          const ncclResult_t state = body(rank, board, comm);
+          board.posts[rank].numbers[0] = ms_since(board.event_ns);
+          require_result(state, ncclRemoteError, "the failure");
+          require_success(ncclCommAbort(comm), "ncclCommAbort");
+        }) {}
+
+  void unplug() {
+    ranks_.board().event_ns = monotonic_ns();
+    hosts_.set_link(1, false, 1);
   }
+  void expect_that_all_know(double within_ms) {
+    for (const std::string& failure : ranks_.join(30s)) ADD_FAILURE() << failure;
+    for (int rank = 0; rank < kShape.ranks(); ++rank) {
+      EXPECT_LT(ranks_.board().posts[rank].numbers[0], within_ms) << "rank " << rank;
+    }
+  }
+  Processes& ranks() { return ranks_; }
+
+ private:
+  static constexpr HostShape kShape = {2, 1};
+  const Hosts hosts_;
+  Processes ranks_;
+};
+
+// All-reduces until one fails.
+ncclResult_t work_until_failure(int rank, Board& board, ncclComm_t comm) {
+  ncclResult_t state = ncclSuccess;
+  TestStream stream;
+  std::vector<float> values(1 << 20, 1);
+  while (state == ncclSuccess) {
+    state = ncclAllReduce(values.data(), values.data(), values.size(), ncclFloat32, ncclMax, comm,
+                          stream);
+    if (state == ncclSuccess) stream.finish();
+    if (state == ncclSuccess) ncclCommGetAsyncError(comm, &state);
+    board.posts[rank].stage = kReady;
+  }
+  return state;
+}
+
+TEST(HostRails, of_which_one_is_unplugged_are_an_error_on_all) {
+  HalfUnplugged hosts(work_until_failure);
+  ASSERT_TRUE(hosts.ranks().wait_for_stage(kReady, 20s));
+  hosts.unplug();
+  hosts.expect_that_all_know(6000);
+}
+
+// The other rank has not looked yet who came to watch the way, and has no way to watch any more.
+TEST(HostRails, of_which_one_is_unplugged_before_a_rank_comes_are_an_error_on_all) {
+  HalfUnplugged hosts([](int rank, Board& board, ncclComm_t comm) {
+    board.posts[rank].stage = kReady;
+    while (rank == 1 && board.event_ns == 0) std::this_thread::sleep_for(10ms);
+    if (rank == 1) std::this_thread::sleep_for(500ms);
+    return work_until_failure(rank, board, comm);
+  });
+  ASSERT_TRUE(hosts.ranks().wait_for_stage(kReady, 20s));
+  std::this_thread::sleep_for(500ms);
+  hosts.unplug();
+  hosts.expect_that_all_know(8000);
 }
 
 }  // namespace

@@ -126,6 +126,32 @@ TEST(PathWatch, comes_again_when_it_was_cut_off_in_the_handshake) {
   EXPECT_EQ(calls, kCalls);
 }
 
+// The system does not answer who wants to come again then.
+TEST(PathWatch, takes_nobody_for_lost_who_has_cut_it_off_and_has_no_room) {
+  Pair pair;
+  SocketListener full = open_listener(loopback());
+  PathWatch watch(0, pair.key, open_listener(loopback()), {pair.places[0], full.address}, 1,
+                  [](int) { return false; });
+  watch.watch(1);
+  UnsharedFd call = accept_next(full.socket.get());
+  ASSERT_TRUE(call);
+  constexpr int kRoom = 1;
+  ASSERT_EQ(::listen(full.socket.get(), kRoom), 0);
+  std::vector<UnsharedFd> strangers;
+  for (int i = 0; i < kRoom + 1; ++i) {
+    strangers.push_back(connect_once(full.address, {Deadline::after_ms(1000), nullptr}).fd);
+  }
+  std::array<std::byte, 256> said;
+  ASSERT_EQ(try_receive(call.get(), said).state, Transfer::State::kMoved);
+  call = UnsharedFd();
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_NO_THROW(watch.check()) << "at look " << i;
+    std::this_thread::sleep_for(20ms);
+  }
+  while (accept_next(full.socket.get())) {
+  }
+}
+
 // With the same key, as a rank that has several of them.
 TEST(PathWatch, does_not_take_what_was_said_to_another) {
   const Key key = random_key();
