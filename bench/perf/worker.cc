@@ -153,9 +153,10 @@ void Worker::line_up() {
 }
 
 // What is timed is found as a program finds it that runs for longer than this: the plan made, and
-// the pages that short operations go through mapped, by peers too. Long ones take longer than that.
+// the pages that the operations go through mapped, by peers too, which of memory that is used for
+// the first time takes as long as a long operation, and several times as long as a short one.
 void Worker::rehearse(const Request& request) {
-  constexpr std::size_t kRehearsedBytes = std::size_t{4} << 20;
+  constexpr std::size_t kRehearsedBytes = std::size_t{256} << 20;
   const std::size_t bytes = request.shape.moved_count() * request.type.bytes;
   const std::size_t enough = 1 + kRehearsedBytes / std::max<std::size_t>(bytes, 1);
   const int most = std::max(options_.iterations, 1);

@@ -69,6 +69,13 @@ void populate(std::byte* at, std::size_t bytes) noexcept {
   ::madvise(at, bytes, MADV_POPULATE_WRITE);
 }
 
+void map_by_reading(const std::byte* at, std::size_t bytes) noexcept {
+  constexpr std::size_t kMappedAtOnce = 64 << 10;  // fault_around_bytes, as it is mostly
+  for (std::size_t done = 0; done < bytes; done += kMappedAtOnce) {
+    static_cast<void>(*static_cast<const volatile std::byte*>(at + done));
+  }
+}
+
 void prefer_large_pages(std::byte* at, std::size_t bytes) noexcept {
   ::madvise(at, bytes, MADV_HUGEPAGE);
 }

@@ -106,7 +106,8 @@ Communicator::Communicator(int rank, int nranks, Device& device, const Communica
       least_past_caches_(last_level_cache_bytes() / static_cast<std::size_t>(2 * nranks)),
       ledger_(rank),
       send_ends_(static_cast<std::size_t>(nranks)),
-      recv_ends_(static_cast<std::size_t>(nranks)) {}
+      recv_ends_(static_cast<std::size_t>(nranks)),
+      recent_outputs_(last_level_cache_bytes()) {}
 
 Communicator::~Communicator() = default;
 

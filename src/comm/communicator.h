@@ -26,6 +26,7 @@
 #include "src/comm/ledger.h"
 #include "src/comm/operation_request.h"
 #include "src/comm/plan_cache.h"
+#include "src/comm/recent_outputs.h"
 #include "src/comm/recipe.h"
 #include "src/comm/reductions.h"
 #include "src/comm/run_pool.h"
@@ -150,6 +151,7 @@ class Communicator final : public RunOwner {
     bool past_caches = false;  // more bytes than caches hold
     bool some_are_long = false;
   };
+  void choose_stores(Recipe& recipe, const OperationRequest& request);
   Fetching fetching(std::size_t bytes, bool past_caches, bool goes_one_way) const;
   GroupTraits traits_of(std::span<const MessageRequest> messages) const;
   void add_send(const MessageRequest& message, GroupRun::MadeOf made_of, const GroupTraits& group,
@@ -158,6 +160,7 @@ class Communicator final : public RunOwner {
                    const GroupTraits& group, GroupRun& run);
   void add_own_message(const MessageRequest& send, const MessageRequest& receive,
                        GroupRun::MadeOf made_of, const GroupTraits& group, GroupRun& run);
+  void set_output(MessageSpec& spec, const MessageRequest& message);
   void write(MessageSpec& spec, const Turn& turn, const MessageRequest& message,
              const GroupTraits& group);
   void enqueue_on_all(const Requests& requests, std::unique_ptr<GroupRun> run);
@@ -243,6 +246,8 @@ class Communicator final : public RunOwner {
   std::vector<std::uint32_t> own_sends_;       // of the group at hand
   std::vector<MessageRequest> last_messages_;  // of the last group that had several
   std::uint64_t message_stamp_ = 0;            // what groups like that one are stamped with
+  bool group_goes_past_caches_ = false;        // that one
+  RecentOutputs recent_outputs_;
 
   RunPool runs_;
 };

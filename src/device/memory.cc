@@ -8,6 +8,7 @@
 
 #include "src/base/error.h"
 #include "src/base/log.h"
+#include "src/base/mapping.h"
 #include "src/device/device_error.h"
 #include "src/device/process_life.h"
 #include "src/topology/machine.h"
@@ -26,6 +27,14 @@ std::uintptr_t address_of(const void* pointer) { return reinterpret_cast<std::ui
 std::size_t machine_bytes() {
   static const std::size_t total_bytes = machine_memory().total_bytes;
   return total_bytes != 0 ? total_bytes : std::size_t{1} << 40;
+}
+
+// A device's memory is there when it is allocated, and so is host memory that is pinned: programs
+// do not expect their first operations to take ten times as long. But who takes all there is, to
+// give it out himself, does not use it all.
+bool is_plenty_left(std::size_t bytes) {
+  constexpr std::size_t kLittle = 4 << 20;
+  return bytes <= kLittle || bytes <= machine_memory().available_bytes / 8;
 }
 
 // The heap may be larger than all memory, and would end in SIGBUS where it is touched.
@@ -70,9 +79,11 @@ std::size_t Memory::size_class_of(std::size_t bytes) {
 std::byte* Memory::allocate(std::size_t bytes, MemoryKind kind, int device) {
   require_not_forked();
   check_machine_has(bytes);
-  const std::unique_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
   std::byte* base = bytes <= kPooledBytes ? take_pooled(size_class_of(bytes)) : take_extent(bytes);
   blocks_.emplace(address_of(base), Block{bytes, device, kind, ++last_number_});
+  lock.unlock();
+  if (bytes >= kGiveBackBytes && is_plenty_left(bytes)) populate(base, bytes);
   return base;
 }
 

@@ -228,7 +228,7 @@ bool ScheduleRun::do_returned_slice(const PlannedStep& step, Slice slice, bool f
   std::byte* const kept = target(step.dst, slice);
   for (std::size_t at = 0; at < slice.bytes; at += kWrittenAtATime) {
     const std::size_t now = std::min(kWrittenAtATime, slice.bytes - at);
-    if (!step.recv->try_begin_writing())
+    if (!step.recv->try_begin_writing({result_ + at, now}))
       throw withdrawn(spec_.rank, spec_.descriptor, step.send_to);
     const ScopeExit end([&] { step.recv->end_writing(); });
     compute_for_both(step, received.data() + at, own + at, kept != nullptr ? kept + at : nullptr,

@@ -62,7 +62,7 @@ class ForwardingRecvLink : public RecvLink {
   void forbid_help() noexcept override { inside_->forbid_help(); }
   bool reaches_results() const noexcept override { return inside_->reaches_results(); }
   std::byte* place_for_result(const Loan& loan) override { return inside_->place_for_result(loan); }
-  bool try_begin_writing() override { return inside_->try_begin_writing(); }
+  bool try_begin_writing(ByteView part) override { return inside_->try_begin_writing(part); }
   void write_result(std::byte* at, ByteView data, bool past_caches) override {
     inside_->write_result(at, data, past_caches);
   }

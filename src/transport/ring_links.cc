@@ -126,7 +126,9 @@ class RingSendLink final : public SendLink {
     if (!copy_.is_wanted(piece)) return copy_.refuse();
     if (!piece.by_kernel) {
       const auto copied = piece.past_caches ? copy_streaming : copy;
-      copied(peer_reach_->heap.base + piece.to, heap_.base + piece.from, piece.bytes);
+      std::byte* const to = peer_reach_->heap.base + piece.to;
+      map_by_reading(to, piece.bytes);
+      copied(to, heap_.base + piece.from, piece.bytes);
       return copy_.done();
     }
     const auto* const from = reinterpret_cast<const std::byte*>(piece.from);
@@ -248,7 +250,11 @@ class RingRecvLink final : public RecvLink {
     check_bounds(loan.result, loan.bytes, peer_heap_.bytes, "heap");
     return peer_heap_.base + loan.result;
   }
-  bool try_begin_writing() override { return ring_.try_begin_writing(process_); }
+  bool try_begin_writing(ByteView part) override {
+    if (!ring_.try_begin_writing(process_)) return false;
+    map_by_reading(part.data(), part.size());
+    return true;
+  }
   void write_result(std::byte* at, ByteView data, bool past_caches) override {
     if (past_caches) return copy_streaming(at, data.data(), data.size());
     result_writer_.write(at, data);

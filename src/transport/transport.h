@@ -159,8 +159,9 @@ class RecvLink {
   // Where the peer wants what we make of the loan, which says that it does, if we can write there.
   virtual std::byte* place_for_result(const Loan&) { return nullptr; }
   // Whether the peer has not given the operation up. Then, until end_writing(), it will not take
-  // that place back: to be done for some microseconds of work at a time.
-  virtual bool try_begin_writing() { return false; }
+  // that place back, of which some part is written: to be done for some microseconds of work at a
+  // time.
+  virtual bool try_begin_writing(ByteView /*part*/) { return false; }
   // Copies to that place, or a part of it, by the stores that are quickest there.
   virtual void write_result(std::byte* at, ByteView data, bool past_caches) {
     (past_caches ? copy_streaming : copy)(at, data.data(), data.size());

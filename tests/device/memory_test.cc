@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <set>
@@ -12,6 +13,7 @@
 
 #include "src/base/mapping.h"
 #include "src/device/device_error.h"
+#include "src/topology/machine.h"
 
 namespace catenary {
 namespace {
@@ -53,6 +55,30 @@ TEST(Memory, can_be_mapped_a_second_time_from_what_find_tells) {
     memory.free(base, MemoryKind::kDevice);
     EXPECT_FALSE(memory.find(base));
   }
+}
+
+std::size_t pages_that_are_there(std::byte* base, std::size_t bytes) {
+  std::vector<unsigned char> pages((bytes + 4095) / 4096);
+  EXPECT_EQ(::mincore(base, bytes, pages.data()), 0);
+  return static_cast<std::size_t>(
+      std::ranges::count_if(pages, [](unsigned char page) { return page % 2 == 1; }));
+}
+
+// As a device's is, and pinned memory. Who takes half of a machine gives it out himself.
+TEST(Memory, is_there_when_it_is_allocated_if_plenty_is_left) {
+  Memory memory;
+  for (const std::size_t bytes :
+       {std::size_t{1} << 16, std::size_t{300'000}, std::size_t{6} << 20}) {
+    std::byte* base = memory.allocate(bytes, MemoryKind::kDevice, 0);
+    EXPECT_EQ(pages_that_are_there(base, bytes), (bytes + 4095) / 4096) << bytes;
+    memory.free(base, MemoryKind::kDevice);
+    base = memory.allocate(bytes, MemoryKind::kHost, 0);
+    EXPECT_EQ(pages_that_are_there(base, bytes), (bytes + 4095) / 4096) << bytes << " again";
+    memory.free(base, MemoryKind::kHost);
+  }
+  std::byte* half = memory.allocate(machine_memory().available_bytes / 2, MemoryKind::kDevice, 0);
+  EXPECT_EQ(pages_that_are_there(half, std::size_t{64} << 20), 0u);
+  memory.free(half, MemoryKind::kDevice);
 }
 
 TEST(Memory, is_aligned) {

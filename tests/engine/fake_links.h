@@ -92,7 +92,7 @@ struct FakeRecv final : RecvLink {
   void forbid_help() noexcept override { forbidden = true; }
   bool reaches_results() const noexcept override { return true; }
   std::byte* place_for_result(const Loan& loan) override { return result.data() + loan.result; }
-  bool try_begin_writing() override { return writes = !withdrawn; }
+  bool try_begin_writing(ByteView) override { return writes = !withdrawn; }
   void write_result(std::byte* at, ByteView data, bool past_caches) override {
     written_outside = written_outside || !writes;
     RecvLink::write_result(at, data, past_caches);

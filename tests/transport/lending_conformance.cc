@@ -223,7 +223,7 @@ TEST_P(Conformance, results_are_put_where_they_are_wanted) {
       std::byte* const place = place_for_result(self, *from);
       Bytes result(kWantedBytes);
       fill(result, number(self.rank));
-      require(from->try_begin_writing(), "withdrawn by nobody");
+      require(from->try_begin_writing({place, 1}), "withdrawn by nobody");
       from->write_result(place, result, message % 2 == 0);
       from->end_writing();
       from->release();
@@ -255,7 +255,7 @@ TEST_P(Conformance, who_writes_a_result_is_seen) {
       const auto from = self.listen(0);
       self.barrier();
       std::byte* const place = place_for_result(self, *from);
-      require(from->try_begin_writing(), "withdrawn by nobody");
+      require(from->try_begin_writing({place, 1}), "withdrawn by nobody");
       self.barrier();
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       Bytes result(kWantedBytes);
@@ -263,7 +263,7 @@ TEST_P(Conformance, who_writes_a_result_is_seen) {
       from->write_result(place, result, false);
       from->end_writing();
       self.barrier();
-      require(!from->try_begin_writing(), "what was withdrawn may be written to");
+      require(!from->try_begin_writing({place, 1}), "what was withdrawn may be written to");
     }
   });
 }
