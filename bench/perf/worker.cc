@@ -138,17 +138,22 @@ void Worker::wait_or_abort() {
 }
 
 // All ranks are here, and leave together. The team's meeting sleeps on sockets, after which ranks
-// go up to 100 us apart: small sizes would be charged with that, so they meet once more by a
-// barrier of the communicator, in which they look and do not sleep.
+// go up to 100 us apart: small sizes would be charged with that, so they meet again by barriers of
+// the communicator, in which they look and do not sleep. Who was woken may also find himself on the
+// core of who woke him, which takes the library as many meetings to notice, and 20 iterations of a
+// small size are over before.
 void Worker::line_up() {
+  constexpr int kMeetings = 100;
   team_.barrier(thread_);
   const bool group = ranks_.size() > 1;
-  if (group) check_nccl(ncclGroupStart());
-  for (const Rank& rank : ranks_) {
-    rank.stream().enter_device();
-    check_nccl(catBarrier(rank.comm(), rank.stream().handle()));
+  for (int meeting = 0; meeting < kMeetings; ++meeting) {
+    if (group) check_nccl(ncclGroupStart());
+    for (const Rank& rank : ranks_) {
+      rank.stream().enter_device();
+      check_nccl(catBarrier(rank.comm(), rank.stream().handle()));
+    }
+    if (group) check_nccl(ncclGroupEnd());
   }
-  if (group) check_nccl(ncclGroupEnd());
   wait();
 }
 

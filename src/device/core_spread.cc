@@ -1,6 +1,8 @@
 #include "src/device/core_spread.h"
 
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -19,6 +21,23 @@ constexpr std::int64_t kForgotten_ns = 1'000'000'000;
 constexpr std::int64_t kTrial_ns = 20'000'000;
 constexpr std::int32_t kBadTrial_us = 8'000;
 constexpr std::int32_t kPauseAfterBadTrial_ns = 400'000'000;
+
+// After a sleep, which may have led to where somebody else is. More than one, since the first may
+// lead to him again.
+constexpr std::int32_t kMovesSoon = 4;
+
+// Two that share a core find out at the same time, and would go on together if both moved.
+bool is_heads(std::int64_t now) noexcept {
+  const auto coin = (static_cast<std::uint64_t>(now) ^ static_cast<std::uint64_t>(::gettid())) *
+                    0x9e3779b97f4a7c15u;
+  return coin >> 63 == 1;
+}
+
+// Of the calling thread; a yield is none.
+std::int32_t sleeps_so_far() noexcept {
+  rusage usage = {};
+  return ::getrusage(RUSAGE_THREAD, &usage) == 0 ? static_cast<std::int32_t>(usage.ru_nvcsw) : 0;
+}
 
 // Onto another one of the cores that the calling thread may use; it may use all of them afterwards.
 void leave_core() noexcept {
@@ -48,12 +67,20 @@ void CoreSpread::slice_lost(std::int64_t lost_ns, std::int64_t now) noexcept {
 
 void CoreSpread::move_if_due(std::int64_t now) noexcept {
   const std::int64_t since = now - moved_ns_;
-  if (since < pause_ns_ || Config::process().core_spread == 0) return;
+  if (const std::int32_t sleeps = sleeps_so_far(); sleeps != sleeps_) {
+    sleeps_ = sleeps;
+    soon_ = kMovesSoon;
+  }
+  const bool has_to_wait = soon_ == 0 || pause_ns_ > kLongestPause_ns;
+  if ((since < pause_ns_ && has_to_wait) || !is_heads(now) || Config::process().core_spread == 0)
+    return;
   const bool afresh = since > kForgotten_ns || pause_ns_ > kLongestPause_ns;
   pause_ns_ = afresh ? kFirstPause_ns : std::min(2 * pause_ns_, kLongestPause_ns);
   moved_ns_ = now;
   lost_us_ = 0;
+  soon_ = std::max(soon_ - 1, 0);
   leave_core();
+  sleeps_ = sleeps_so_far();  // a move is one, too
 }
 
 }  // namespace catenary

@@ -9,7 +9,8 @@
 //
 // One thread at a time. Nothing waits, but a move takes some 20 us, so the pause until the next one
 // grows to some milliseconds. It must not grow further: each time that a rank had to wait for long
-// and slept, the system may put both together again.
+// and slept, the system may put both together again, and so a few moves after a sleep need no
+// pause. Both find out at the same time; a coin says who moves.
 //
 // A program of equal right on the other core takes a slice of milliseconds whenever the thread
 // yields there, and sharing with whom one waits for was better. Who lost 8 ms of slices right after
@@ -41,7 +42,7 @@ class CoreSpread {
  private:
   static constexpr std::int64_t kSwitch_ns = 700;  // an empty yield takes some 400
   static constexpr std::int64_t kSlice_ns = 1'000'000;
-  static constexpr int kManySwitches = 64;
+  static constexpr int kManySwitches = 20;
 
   void slice_lost(std::int64_t lost_ns, std::int64_t now) noexcept;
   void move_if_due(std::int64_t now) noexcept;
@@ -51,6 +52,8 @@ class CoreSpread {
   std::int32_t pause_ns_ = 0;  // until the next move may be
   std::int32_t in_a_row_ = 0;
   std::int32_t lost_us_ = 0;  // to other programs, since the move
+  std::int32_t sleeps_ = 0;   // of the thread, until the last look
+  std::int32_t soon_ = 0;     // moves that need not wait for the pause
 };
 
 }  // namespace catenary

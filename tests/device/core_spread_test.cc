@@ -48,7 +48,7 @@ TEST(CoreSpread, LeavesTheCoreThatItSharesAndMayUseAllItMightBefore) {
 }
 
 TEST(CoreSpread, StaysAfterFewYieldsOrShortOnes) {
-  EXPECT_LE(moves_of_ten(10, kLong_ns), 3);
+  EXPECT_LE(moves_of_ten(3, kLong_ns), 3);
   EXPECT_LE(moves_of_ten(kMany, kShort_ns), 3);
 }
 
