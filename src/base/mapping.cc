@@ -71,9 +71,11 @@ void populate(std::byte* at, std::size_t bytes) noexcept {
 
 void map_by_reading(const std::byte* at, std::size_t bytes) noexcept {
   constexpr std::size_t kMappedAtOnce = 64 << 10;  // fault_around_bytes, as it is mostly
-  for (std::size_t done = 0; done < bytes; done += kMappedAtOnce) {
-    static_cast<void>(*static_cast<const volatile std::byte*>(at + done));
-  }
+  const auto touch = [at](std::size_t offset) {
+    static_cast<void>(*static_cast<const volatile std::byte*>(at + offset));
+  };
+  for (std::size_t done = 0; done < bytes; done += kMappedAtOnce) touch(done);
+  if (bytes > 0) touch(bytes - 1);  // what is mapped together begins at multiples of it
 }
 
 void prefer_large_pages(std::byte* at, std::size_t bytes) noexcept {

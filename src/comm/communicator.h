@@ -144,13 +144,14 @@ class Communicator final : public RunOwner {
   void add_operation(const OperationRequest& request, GroupRun& run, std::size_t steps_done);
   void add_messages(std::span<const MessageRequest> messages, GroupRun& run);
   bool are_like_last(std::span<const MessageRequest> messages);
-  void write_messages(std::span<const MessageRequest> messages, GroupRun& run);
   // What is said of a message depends on those beside it.
   struct GroupTraits {
     bool receives = false;     // from others
     bool past_caches = false;  // more bytes than caches hold
     bool some_are_long = false;
   };
+  void write_messages(std::span<const MessageRequest> messages, const GroupTraits& group,
+                      GroupRun& run);
   void choose_stores(Recipe& recipe, const OperationRequest& request);
   Fetching fetching(std::size_t bytes, bool past_caches, bool goes_one_way) const;
   GroupTraits traits_of(std::span<const MessageRequest> messages) const;
@@ -160,7 +161,7 @@ class Communicator final : public RunOwner {
                    const GroupTraits& group, GroupRun& run);
   void add_own_message(const MessageRequest& send, const MessageRequest& receive,
                        GroupRun::MadeOf made_of, const GroupTraits& group, GroupRun& run);
-  void set_output(MessageSpec& spec, const MessageRequest& message);
+  void set_output(MessageSpec& spec, const MessageRequest& message, bool group_goes_past_caches);
   void write(MessageSpec& spec, const Turn& turn, const MessageRequest& message,
              const GroupTraits& group);
   void enqueue_on_all(const Requests& requests, std::unique_ptr<GroupRun> run);
@@ -246,7 +247,7 @@ class Communicator final : public RunOwner {
   std::vector<std::uint32_t> own_sends_;       // of the group at hand
   std::vector<MessageRequest> last_messages_;  // of the last group that had several
   std::uint64_t message_stamp_ = 0;            // what groups like that one are stamped with
-  bool group_goes_past_caches_ = false;        // that one
+  bool last_go_past_caches_ = false;           // those
   RecentOutputs recent_outputs_;
 
   RunPool runs_;

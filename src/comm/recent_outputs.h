@@ -23,14 +23,16 @@ class RecentOutputs {
   // That `bytes` at `output` are written to now, by an operation that moves `moved` bytes through
   // the caches. Whether they may have been there before.
   bool note(const std::byte* output, std::size_t bytes, std::size_t moved) {
-    Use* use = nullptr;
+    Use* same = nullptr;
+    bool was_there = false;
     for (Use& each : uses_) {
-      if (each.begin <= output && output < each.begin + each.bytes) use = &each;
+      const bool begins_in_it = each.begin <= output && output < each.begin + each.bytes;
+      was_there = was_there || (begins_in_it && moved_ - each.moved_before <= cache_bytes_);
+      if (each.begin == output && each.bytes == bytes) same = &each;
     }
-    const bool was_there = use != nullptr && moved_ - use->moved_before <= cache_bytes_;
-    if (use == nullptr) use = &uses_[next_++ % kKept];
+    if (same == nullptr) same = &uses_[next_++ % kKept];
     moved_ += moved;
-    *use = {output, bytes, moved_};
+    *same = {output, bytes, moved_};
     return was_there;
   }
 

@@ -38,6 +38,11 @@ bool overwrites_input(Collective kind) {
   return reduces(kind) || kind == Collective::kAllToAll || kind == Collective::kAllToAllV;
 }
 
+bool gives_each_a_part(Collective kind) {
+  return kind == Collective::kReduceScatter || kind == Collective::kReduceScatterV ||
+         kind == Collective::kScatter;
+}
+
 }  // namespace
 
 // What it takes to know the plan. Ranks know only their own counts of an AlltoAllv.
@@ -203,10 +208,12 @@ void Communicator::set_sharing(Recipe& recipe, RunSpec& spec, const OperationReq
 void Communicator::choose_stores(Recipe& recipe, const OperationRequest& request) {
   const bool is_input =
       overwrites_input(request.kind) && overlap_of(request, rank_, nranks_) == Overlap::kInPlace;
-  const std::size_t moved =
-      recipe.bytes_in_caches * static_cast<std::size_t>(is_input ? nranks_ : 2 * nranks_);
-  const bool was_there = recent_outputs_.note(static_cast<const std::byte*>(request.output),
-                                              recipe.bytes_in_caches, moved);
+  const auto ranks = static_cast<std::size_t>(nranks_);
+  const std::size_t moved = recipe.bytes_in_caches * (is_input ? 1 : 2) * ranks;
+  const std::size_t written =
+      recipe.bytes_in_caches / (gives_each_a_part(request.kind) ? ranks : 1);
+  const bool was_there =
+      recent_outputs_.note(static_cast<const std::byte*>(request.output), written, moved);
   const bool past_caches = !is_input && !was_there && request.kind != Collective::kReduce;
   for (RunSpec& spec : recipe.specs) spec.past_caches = past_caches;
 }
@@ -279,14 +286,19 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
 
 // A group is mostly like the one before, and its messages need not be made again.
 void Communicator::add_messages(std::span<const MessageRequest> messages, GroupRun& run) {
-  if (messages.size() == 1) return write_messages(messages, run);
+  if (messages.size() == 1) {
+    write_messages(messages, traits_of(messages), run);
+    return;
+  }
   const auto renew = [&](MessageSpec& spec, const GroupRun::MadeOf& made_of) {
     if (spec.recv == nullptr) spec.input = bytes_of(messages[made_of.send]);
-    if (spec.send == nullptr) set_output(spec, messages[made_of.receive]);
+    if (spec.send == nullptr) set_output(spec, messages[made_of.receive], last_go_past_caches_);
     if (spec.send != nullptr && spec.bytes <= kOneLineDataBytes) spec.send->prepare();
   };
   if (are_like_last(messages) && run.repeat_messages(message_stamp_, renew)) return;
-  write_messages(messages, run);
+  const GroupTraits group = traits_of(messages);
+  last_go_past_caches_ = group.past_caches;
+  write_messages(messages, group, run);
   run.stamp_messages(message_stamp_);
 }
 
@@ -305,11 +317,10 @@ bool Communicator::are_like_last(std::span<const MessageRequest> messages) {
 
 // First what others wait for; then one's own copies, which need nobody; last what comes from
 // others.
-void Communicator::write_messages(std::span<const MessageRequest> messages, GroupRun& run) {
+void Communicator::write_messages(std::span<const MessageRequest> messages,
+                                  const GroupTraits& group, GroupRun& run) {
   own_sends_.clear();
   const auto size = static_cast<std::uint32_t>(messages.size());
-  const GroupTraits group = traits_of(messages);
-  group_goes_past_caches_ = group.past_caches;
   run.expect_messages(messages.size(), group.some_are_long);
   for (std::uint32_t i = 0; i < size; ++i) {
     if (!messages[i].sends) continue;
@@ -371,7 +382,7 @@ void Communicator::add_receive(const MessageRequest& message, GroupRun::MadeOf m
   MessageSpec& spec = run.add_message(end.turn, made_of);
   write(spec, end.turn, message, group);
   spec.recv = end.link;
-  set_output(spec, message);
+  set_output(spec, message, group.past_caches);
 }
 
 // check() has made sure that each has its other half in the same group: together they are a copy.
@@ -382,7 +393,7 @@ void Communicator::add_own_message(const MessageRequest& send, const MessageRequ
   MessageSpec& spec = run.add_message(turn, made_of);
   write(spec, turn, receive, group);
   spec.input = bytes_of(send);
-  set_output(spec, receive);
+  set_output(spec, receive, group.past_caches);
   if (send.type == receive.type && send.count == receive.count) return;
   Descriptor taken = spec.descriptor;
   taken.kind = Collective::kRecv;
@@ -393,9 +404,10 @@ void Communicator::add_own_message(const MessageRequest& send, const MessageRequ
               describe(taken).c_str(), describe(sent).c_str());
 }
 
-void Communicator::set_output(MessageSpec& spec, const MessageRequest& message) {
+void Communicator::set_output(MessageSpec& spec, const MessageRequest& message,
+                              bool group_goes_past_caches) {
   spec.output = bytes_of(message);
-  if (spec.bytes < RecentOutputs::kLeastBytes || group_goes_past_caches_) return;
+  if (spec.bytes < RecentOutputs::kLeastBytes || group_goes_past_caches) return;
   spec.past_caches = !recent_outputs_.note(spec.output, spec.bytes, 2 * spec.bytes);
 }
 

@@ -66,14 +66,14 @@ void CoreSpread::slice_lost(std::int64_t lost_ns, std::int64_t now) noexcept {
 }
 
 void CoreSpread::move_if_due(std::int64_t now) noexcept {
+  if (Config::process().core_spread == 0) return;
   const std::int64_t since = now - moved_ns_;
   if (const std::int32_t sleeps = sleeps_so_far(); sleeps != sleeps_) {
     sleeps_ = sleeps;
     soon_ = kMovesSoon;
   }
   const bool has_to_wait = soon_ == 0 || pause_ns_ > kLongestPause_ns;
-  if ((since < pause_ns_ && has_to_wait) || !is_heads(now) || Config::process().core_spread == 0)
-    return;
+  if ((since < pause_ns_ && has_to_wait) || !is_heads(now)) return;
   const bool afresh = since > kForgotten_ns || pause_ns_ > kLongestPause_ns;
   pause_ns_ = afresh ? kFirstPause_ns : std::min(2 * pause_ns_, kLongestPause_ns);
   moved_ns_ = now;

@@ -33,8 +33,8 @@ std::size_t machine_bytes() {
 // do not expect their first operations to take ten times as long. But who takes all there is, to
 // give it out himself, does not use it all.
 bool is_plenty_left(std::size_t bytes) {
-  constexpr std::size_t kLittle = 4 << 20;
-  return bytes <= kLittle || bytes <= machine_memory().available_bytes / 8;
+  constexpr std::size_t kLittle = 1 << 20;
+  return bytes <= kLittle || bytes <= memory_left_to_us() / 16;
 }
 
 // The heap may be larger than all memory, and would end in SIGBUS where it is touched.
@@ -81,9 +81,12 @@ std::byte* Memory::allocate(std::size_t bytes, MemoryKind kind, int device) {
   check_machine_has(bytes);
   std::unique_lock lock(mutex_);
   std::byte* base = bytes <= kPooledBytes ? take_pooled(size_class_of(bytes)) : take_extent(bytes);
+  if (bytes >= kGiveBackBytes) {
+    lock.unlock();  // nobody knows of it yet, and nobody is to wait for it
+    if (is_plenty_left(bytes)) populate(base, bytes);
+    lock.lock();
+  }
   blocks_.emplace(address_of(base), Block{bytes, device, kind, ++last_number_});
-  lock.unlock();
-  if (bytes >= kGiveBackBytes && is_plenty_left(bytes)) populate(base, bytes);
   return base;
 }
 

@@ -1,8 +1,9 @@
 // Memory: what catMalloc, catMallocHost and ncclMemAlloc give: memory that peers can be let into.
 //
 // All blocks lie in one heap, a sparse memfd that a peer maps once. Blocks above kPooledBytes are
-// extents of it; smaller ones share extents, cut into size classes. Pages cost memory when first
-// touched, and a large block that is freed gives them back at once.
+// extents of it; smaller ones share extents, cut into size classes. Blocks of 64 KB and more have
+// their pages when they are allocated, unless they are much of what is left; others when they are
+// touched. A large block that is freed gives them back at once.
 //
 // Threads: any. Nothing waits. Owner: the process; blocks live until freed. Failure: DeviceError,
 // kMemoryAllocation for more than the machine has, kInvalidValue for a pointer that is not a block.

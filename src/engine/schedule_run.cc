@@ -24,6 +24,7 @@ void ScheduleRun::begin(const RunSpec& spec, const void* input, void* output,
   if (spec.stamp == 0 || spec.stamp != spec_.stamp) take(spec);
   spec_.input = static_cast<const std::byte*>(input);
   spec_.output = static_cast<std::byte*>(output);
+  spec_.past_caches = spec.past_caches;
   spec_.descriptor.sequence = expected_.sequence = sequence;
   pass_ = step_ = slice_ = 0;
   started_ = borrowed_ = false;

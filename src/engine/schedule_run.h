@@ -53,12 +53,11 @@ struct RunSpec {
   bool in_place = false;  // input and output share memory
   // So many bytes of input are copied before anything is written, since they lie in the way.
   std::size_t copied_input = 0;
-  // The buffers are more than caches hold: output is written past them where nothing reads it
-  // again.
+  // Output is written past the caches where nothing reads it again.
   bool past_caches = false;
   int rank = 0;
-  // Specs of one communicator that have the same stamp differ in buffers and sequence at most. 0:
-  // like no other.
+  // Specs of one communicator that have the same stamp differ in buffers, sequence and whether they
+  // go past the caches at most. 0: like no other.
   std::uint64_t stamp = 0;
 };
 

@@ -21,8 +21,8 @@ constexpr std::size_t kUsualSecondCacheBytes = std::size_t{1} << 20;
 constexpr int kMostCores = 8192;
 
 // "max 100000" or "150000 100000", as in cpu.max of v2.
-double quota_v2(const std::string& path) {
-  std::ifstream file(path);
+double quota_v2(const std::string& folder) {
+  std::ifstream file(folder + "/cpu.max");
   double quota = 0;
   double period = 0;
   if (!(file >> quota >> period) || quota <= 0 || period <= 0) return kUnlimited;
@@ -40,10 +40,28 @@ double quota_v1(const std::string& folder) {
   return quota / period;
 }
 
+// The bytes below a limit that are not used; infinity if there is no such limit.
+double bytes_below(const std::string& limit_path, const std::string& used_path) {
+  std::ifstream limit_file(limit_path);
+  std::ifstream used_file(used_path);
+  double limit = 0;
+  double used = 0;
+  if (!(limit_file >> limit) || !(used_file >> used)) return kUnlimited;  // as with "max"
+  return std::max(0.0, limit - used);
+}
+
+double memory_left_v2(const std::string& folder) {
+  return bytes_below(folder + "/memory.max", folder + "/memory.current");
+}
+
+double memory_left_v1(const std::string& folder) {
+  return bytes_below(folder + "/memory.limit_in_bytes", folder + "/memory.usage_in_bytes");
+}
+
 // A quota binds everything below it, so each ancestor counts. Within a container the path may lie
 // outside of what is mounted; the root of the mount is then the group itself.
-template <typename Quota>
-double tightest(const std::string& mount, std::string path, const Quota& quota) {
+using QuotaOfFolder = double (*)(const std::string& folder);
+double tightest(const std::string& mount, std::string path, QuotaOfFolder quota) {
   double least = quota(mount);
   while (path.size() > 1) {
     least = std::min(least, quota(mount + path));
@@ -52,12 +70,33 @@ double tightest(const std::string& mount, std::string path, const Quota& quota) 
   return least;
 }
 
-bool has_cpu_controller(const std::string& controllers) {
+bool has_controller(const std::string& controllers, const std::string& wanted) {
   std::istringstream list(controllers);
   for (std::string name; std::getline(list, name, ',');) {
-    if (name == "cpu") return true;
+    if (name == wanted) return true;
   }
   return false;
+}
+
+// Over all groups that a process belongs to, of either version.
+double tightest_of_all(const std::string& membership, const std::string& mount,
+                       const std::string& controller, QuotaOfFolder v2, QuotaOfFolder v1) {
+  double least = kUnlimited;
+  std::istringstream lines(membership);
+  for (std::string line; std::getline(lines, line);) {  // id:controllers:path
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string path = line.substr(second + 1);
+    if (controllers.empty()) {
+      least = std::min(least, tightest(mount, path, v2));
+    } else if (has_controller(controllers, controller)) {
+      least = std::min(least, tightest(mount + "/" + controllers, path, v1));
+      least = std::min(least, tightest(mount + "/" + controller, path, v1));
+    }
+  }
+  return least;
 }
 
 // Those that the calling thread may run on; the first one if the system does not tell.
@@ -116,23 +155,17 @@ std::size_t largest_cache(int lowest_level, int highest_level) {
 }  // namespace
 
 double cgroup_quota(const std::string& membership, const std::string& mount) {
-  double least = kUnlimited;
-  std::istringstream lines(membership);
-  for (std::string line; std::getline(lines, line);) {  // id:controllers:path
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string path = line.substr(second + 1);
-    if (controllers.empty()) {
-      const auto quota = [](const std::string& folder) { return quota_v2(folder + "/cpu.max"); };
-      least = std::min(least, tightest(mount, path, quota));
-    } else if (has_cpu_controller(controllers)) {
-      least = std::min(least, tightest(mount + "/" + controllers, path, quota_v1));
-      least = std::min(least, tightest(mount + "/cpu", path, quota_v1));
-    }
-  }
-  return least;
+  return tightest_of_all(membership, mount, "cpu", quota_v2, quota_v1);
+}
+
+double cgroup_memory_left(const std::string& membership, const std::string& mount) {
+  return tightest_of_all(membership, mount, "memory", memory_left_v2, memory_left_v1);
+}
+
+std::size_t memory_left_to_us() {
+  const double left = cgroup_memory_left(text_of("/proc/self/cgroup"), "/sys/fs/cgroup");
+  const std::size_t available = machine_memory().available_bytes;
+  return left < static_cast<double>(available) ? static_cast<std::size_t>(left) : available;
 }
 
 int usable_cores() { return core_grant().usable; }

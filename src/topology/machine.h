@@ -69,6 +69,8 @@ struct MachineMemory {
   std::size_t available_bytes;
 };
 MachineMemory machine_memory();
+// What this process could have of it now, by the limits of its control groups, too.
+std::size_t memory_left_to_us();
 
 // What the cores that the calling thread may run on have done since the machine started, together:
 // something, and anything at all. Both 0 if the system does not tell.
@@ -83,6 +85,8 @@ CoreTime core_time(const std::string& stat, std::span<const int> cores, double t
 // The tightest CPU quota, in cores, of a process whose /proc/<pid>/cgroup is `membership`, with the
 // cgroup file systems mounted at `mount`. Infinity if there is none.
 double cgroup_quota(const std::string& membership, const std::string& mount);
+// The same of the bytes of memory that its groups may use and do not.
+double cgroup_memory_left(const std::string& membership, const std::string& mount);
 
 // "32768K" as bytes; 0 if it is not of that form.
 std::size_t parse_cache_bytes(const std::string& text);

@@ -90,6 +90,8 @@ void PathWatch::watch(int peer) {
 void PathWatch::dial(int peer, Path& path) const {
   const SocketAddress& address = *peers_[static_cast<std::size_t>(peer)];
   path.state = State::kToDial;
+  path.handshake.reset();
+  if (!path.is_given_up) path.was_reached = false;
   path.socket = UnsharedFd::made_by(
       [&] { return ::socket(address.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
   if (!path.socket) return;  // tried again at the next look
@@ -119,7 +121,7 @@ void PathWatch::check() {
   looked_ns_ = now;
   attend_guests();
   for (auto& [peer, path] : paths_) {
-    if (path.is_given_up && was_away) {
+    if (path.is_given_up && path.state != State::kUnwatched && was_away) {
       path.until.reset();
       dial(peer, path);
     } else if (path.state != State::kUnwatched) {
@@ -165,10 +167,12 @@ void PathWatch::greet(Path& path) const {
 }
 
 // By a peer that is pressed by strangers, by somebody else on the way, or by one that is gone: then
-// the next attempt is refused.
+// the next attempt is refused. The way is there in any case.
 void PathWatch::cut_off(Path& path) const {
   path.state = State::kToDial;
   path.socket = UnsharedFd();
+  path.is_given_up = false;
+  path.until.reset();
   path.pause = Deadline::after_ms(++path.cuts < kCutsInARow ? 0 : kPauseAfterCuts_ms);
 }
 
@@ -188,7 +192,9 @@ void PathWatch::failed(int peer, Path& path, int error_number) const {
   const bool is_over =
       path.was_reached ? path.until && path.until->passed() : error_number == ETIMEDOUT;
   if (is_over) throw_lost(rank_, peer, errno_text(error_number));
-  if (path.is_given_up && !path.until) path.until = Deadline::after_ms(kRedialWait_ms);
+  if (path.is_given_up && !path.until && !is_own_trouble(error_number)) {
+    path.until = Deadline::after_ms(kRedialWait_ms);
+  }
 }
 
 void PathWatch::Path::note_reach() {

@@ -60,13 +60,13 @@ class PathWatch {
     int cuts = 0;                            // in a row
     Deadline pause = Deadline::after_ms(0);  // no attempt before
     bool was_connected = false;              // once
-    bool was_reached = false;                // once: its kernel took what we said
+    bool was_reached = false;                // its kernel took what we said, or before it was lost
     bool is_given_up = false;                // by ours after that, and not connected anew
     std::optional<Deadline> until;           // a connection is made until then, or the way is lost
     void note_reach();
     void forget() {
+      *this = {};
       state = State::kUnwatched;
-      socket = UnsharedFd();
     }
   };
 

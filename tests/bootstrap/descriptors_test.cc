@@ -40,7 +40,8 @@ TEST(OutOfDescriptors, ranks_are_told_why_others_do_not_come) {
   const auto errors = run_ranks(2, [&](int rank) {
     if (rank == 0) return static_cast<void>(Membership(id, 0, 2, within_ms(3000), config));
     // Its connection has two ends, and it opens nothing after that.
-    while (connected_sockets() < before + 2) std::this_thread::yield();
+    const Deadline in_time = Deadline::after_ms(2500);
+    while (connected_sockets() < before + 2 && !in_time.passed()) std::this_thread::yield();
     const auto until_the_end = only_so_many(1);
     Membership(id, 1, 2, within_ms(5000), config);
   });

@@ -30,6 +30,15 @@ TEST(RecentOutputs, are_there_if_they_lie_within_one) {
   EXPECT_FALSE(recent.note(at(kMega), 1, kMega));
 }
 
+TEST(RecentOutputs, are_there_in_pieces_after_they_were_as_a_whole) {
+  RecentOutputs recent(8 * kMega);
+  recent.note(at(0), 4 * kMega, 4 * kMega);
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_TRUE(recent.note(at(i * kMega / 2), kMega / 2, kMega)) << "piece " << i;
+  }
+  EXPECT_FALSE(recent.note(at(4 * kMega), kMega, kMega));
+}
+
 TEST(RecentOutputs, are_forgotten_where_there_are_too_many) {
   RecentOutputs recent(SIZE_MAX);
   for (std::size_t i = 0; i < 64; ++i) EXPECT_FALSE(recent.note(at(i * kMega), kMega, 0));

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -57,28 +58,33 @@ TEST(Memory, can_be_mapped_a_second_time_from_what_find_tells) {
   }
 }
 
+std::size_t pages_in(std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return (bytes + page - 1) / page;
+}
+
 std::size_t pages_that_are_there(std::byte* base, std::size_t bytes) {
-  std::vector<unsigned char> pages((bytes + 4095) / 4096);
+  std::vector<unsigned char> pages(pages_in(bytes));
   EXPECT_EQ(::mincore(base, bytes, pages.data()), 0);
   return static_cast<std::size_t>(
       std::ranges::count_if(pages, [](unsigned char page) { return page % 2 == 1; }));
 }
 
-// As a device's is, and pinned memory. Who takes half of a machine gives it out himself.
+// As a device's is, and pinned memory. Who takes half of what is left gives it out himself.
 TEST(Memory, is_there_when_it_is_allocated_if_plenty_is_left) {
   Memory memory;
   for (const std::size_t bytes :
-       {std::size_t{1} << 16, std::size_t{300'000}, std::size_t{6} << 20}) {
-    std::byte* base = memory.allocate(bytes, MemoryKind::kDevice, 0);
-    EXPECT_EQ(pages_that_are_there(base, bytes), (bytes + 4095) / 4096) << bytes;
-    memory.free(base, MemoryKind::kDevice);
-    base = memory.allocate(bytes, MemoryKind::kHost, 0);
-    EXPECT_EQ(pages_that_are_there(base, bytes), (bytes + 4095) / 4096) << bytes << " again";
-    memory.free(base, MemoryKind::kHost);
+       {std::size_t{1} << 16, std::size_t{300'000}, std::size_t{1} << 20, std::size_t{2'000'000}}) {
+    for (const MemoryKind kind : {MemoryKind::kDevice, MemoryKind::kHost}) {
+      std::byte* base = memory.allocate(bytes, kind, 0);
+      EXPECT_EQ(pages_that_are_there(base, bytes), pages_in(bytes)) << bytes;
+      memory.free(base, kind);
+    }
   }
-  std::byte* half = memory.allocate(machine_memory().available_bytes / 2, MemoryKind::kDevice, 0);
-  EXPECT_EQ(pages_that_are_there(half, std::size_t{64} << 20), 0u);
-  memory.free(half, MemoryKind::kDevice);
+  const std::size_t half = memory_left_to_us() / 2;
+  std::byte* base = memory.allocate(half, MemoryKind::kDevice, 0);
+  EXPECT_EQ(pages_that_are_there(base, half), 0u);
+  memory.free(base, MemoryKind::kDevice);
 }
 
 TEST(Memory, is_aligned) {

@@ -82,8 +82,9 @@ struct FakeRecv final : RecvLink {
     return ByteView(memory).subspan(loan.offset, loan.bytes);
   }
   bool still_lent() const override { return !withdrawn; }
-  Copied copy_together(ByteView borrowed, std::byte* into, bool) override {
+  Copied copy_together(ByteView borrowed, std::byte* into, bool past_caches) override {
     ++asked;
+    copied_past_caches = past_caches;
     const Copied now = asked <= copied.size() ? copied[asked - 1] : Copied::kNothing;
     if (now == Copied::kDone) std::memcpy(into, borrowed.data(), borrowed.size());
     return now;
@@ -111,6 +112,7 @@ struct FakeRecv final : RecvLink {
   std::function<void()> after_writing;
   std::vector<Copied> copied;  // what comes of a copy that both make, each time it is asked for
   std::size_t asked = 0;
+  bool copied_past_caches = false;
   bool helped = false;  // the peer has a piece of it
   bool forbidden = false;
   bool withdrawn = false;

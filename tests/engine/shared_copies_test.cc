@@ -68,6 +68,24 @@ class ShortCopies : public SharedCopies {
   ShortCopies() : SharedCopies(kLong - 1) {}
 };
 
+// Whether outputs are in the caches changes from one operation to the next.
+TEST_F(SharedCopies, go_past_the_caches_as_each_life_of_the_same_stamp_is_told) {
+  plan_recv();
+  plan_.steps.front().for_good = true;
+  RunSpec told = spec();
+  told.stamp = 7;
+  ScheduleRun run(told);
+  for (const bool past_caches : {true, false, true}) {
+    plan_recv();
+    plan_.steps.front().for_good = true;
+    recv_.copied.assign(recv_.asked + 1, Copied::kDone);
+    told.past_caches = past_caches;
+    run.begin(told, told.input, told.output, 0);
+    EXPECT_EQ(run.advance(), Task::Progress::kDone);
+    EXPECT_EQ(recv_.copied_past_caches, past_caches);
+  }
+}
+
 TEST_F(SharedCopies, are_not_over_before_the_peer_has_done_its_part) {
   plan_recv();
   recv_.copied = {Copied::kUnderWay, Copied::kUnderWay, Copied::kDone};

@@ -54,6 +54,20 @@ TEST_F(CgroupQuota, reads_version_1) {
   EXPECT_TRUE(std::isinf(cgroup_quota("3:cpu,cpuacct:/job\n", root_)));
 }
 
+TEST_F(CgroupQuota, of_memory_is_what_is_left_in_the_tightest_group) {
+  EXPECT_TRUE(std::isinf(cgroup_memory_left("0::/a/b\n", root_)));
+  write("/a/memory.max", "3000");
+  write("/a/memory.current", "1000");
+  write("/a/b/memory.max", "max");
+  write("/a/b/memory.current", "1000");
+  EXPECT_DOUBLE_EQ(cgroup_memory_left("0::/a/b\n", root_), 2000);
+  write("/a/b/memory.max", "800");
+  EXPECT_DOUBLE_EQ(cgroup_memory_left("0::/a/b\n", root_), 0);
+  write("/memory/job/memory.limit_in_bytes", "5000");
+  write("/memory/job/memory.usage_in_bytes", "1");
+  EXPECT_DOUBLE_EQ(cgroup_memory_left("4:memory:/job\n3:cpu,cpuacct:/job\n", root_), 4999);
+}
+
 TEST(UsableCores, follow_the_affinity_mask) {
   cpu_set_t before;
   ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);

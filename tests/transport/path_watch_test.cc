@@ -2,6 +2,7 @@
 #include "src/transport/path_watch.h"
 
 #include <gtest/gtest.h>
+#include <linux/filter.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -126,30 +127,68 @@ TEST(PathWatch, comes_again_when_it_was_cut_off_in_the_handshake) {
   EXPECT_EQ(calls, kCalls);
 }
 
+// Where a rank comes that has cut off who watches it once, as one may whom strangers press.
+class Presser {
+ public:
+  Presser()
+      : watch_(0, pair_.key, open_listener(loopback()), {pair_.places[0], listener_.address}, 1,
+               [](int) { return false; }) {}
+
+  // The watch has come, and its kernel knows that ours has taken what it said.
+  [[nodiscard]] bool is_called() {
+    watch_.watch(1);
+    call_ = accept_next(listener_.socket.get());
+    std::array<std::byte, 256> said;
+    return call_ && try_receive(call_.get(), said).state == Transfer::State::kMoved;
+  }
+  void cut_off() { call_ = UnsharedFd(); }
+  // For longer than patience and a new attempt take together.
+  void expect_that_it_takes_nobody_for_lost(int looks) {
+    for (int i = 0; i < looks; ++i) {
+      ASSERT_NO_THROW(watch_.check()) << "at look " << i;
+      std::this_thread::sleep_for(20ms);
+    }
+  }
+  const SocketListener& listener() const { return listener_; }
+
+ private:
+  Pair pair_;
+  SocketListener listener_ = open_listener(loopback());
+  PathWatch watch_;
+  UnsharedFd call_;
+};
+
 // The system does not answer who wants to come again then.
 TEST(PathWatch, takes_nobody_for_lost_who_has_cut_it_off_and_has_no_room) {
-  Pair pair;
-  SocketListener full = open_listener(loopback());
-  PathWatch watch(0, pair.key, open_listener(loopback()), {pair.places[0], full.address}, 1,
-                  [](int) { return false; });
-  watch.watch(1);
-  UnsharedFd call = accept_next(full.socket.get());
-  ASSERT_TRUE(call);
+  Presser full;
+  ASSERT_TRUE(full.is_called());
   constexpr int kRoom = 1;
-  ASSERT_EQ(::listen(full.socket.get(), kRoom), 0);
+  ASSERT_EQ(::listen(full.listener().socket.get(), kRoom), 0);
   std::vector<UnsharedFd> strangers;
   for (int i = 0; i < kRoom + 1; ++i) {
-    strangers.push_back(connect_once(full.address, {Deadline::after_ms(1000), nullptr}).fd);
+    strangers.push_back(
+        connect_once(full.listener().address, {Deadline::after_ms(1000), nullptr}).fd);
   }
-  std::array<std::byte, 256> said;
-  ASSERT_EQ(try_receive(call.get(), said).state, Transfer::State::kMoved);
-  call = UnsharedFd();
-  for (int i = 0; i < 200; ++i) {
-    ASSERT_NO_THROW(watch.check()) << "at look " << i;
-    std::this_thread::sleep_for(20ms);
-  }
-  while (accept_next(full.socket.get())) {
-  }
+  full.cut_off();
+  full.expect_that_it_takes_nobody_for_lost(200);
+}
+
+// Its system has answered, and then has no room for what it answered to: we call that connected.
+TEST(PathWatch, takes_nobody_for_lost_who_has_cut_it_off_and_does_not_let_it_in) {
+  Presser half_open;
+  ASSERT_TRUE(half_open.is_called());
+  std::array<sock_filter, 4> first_packets_only = {{
+      {BPF_LD | BPF_B | BPF_ABS, 0, 0, 13},  // the flags of TCP
+      {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0x02},
+      {BPF_RET | BPF_K, 0, 0, 0x40000},
+      {BPF_RET | BPF_K, 0, 0, 0},
+  }};
+  const sock_fprog program = {first_packets_only.size(), first_packets_only.data()};
+  ASSERT_EQ(::setsockopt(half_open.listener().socket.get(), SOL_SOCKET, SO_ATTACH_FILTER, &program,
+                         sizeof program),
+            0);
+  half_open.cut_off();
+  half_open.expect_that_it_takes_nobody_for_lost(300);
 }
 
 // With the same key, as a rank that has several of them.
