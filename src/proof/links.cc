@@ -15,7 +15,7 @@ std::size_t stride_for(std::size_t ranks) { return ranks + (ranks >= 64 ? 2 : 0)
 
 // Up to here links are cleared; tables of more are not, but links in them when first used.
 constexpr std::size_t kSmallBytes = 1024 * 1024;
-constexpr std::uint8_t kMostEpochs = UINT8_MAX;
+constexpr std::uint16_t kMostEpochs = UINT16_MAX;
 
 }  // namespace
 
@@ -38,9 +38,11 @@ void Links::reset(int ranks) {
     epoch_ = 0;
   } else {
     if (bytes > large_.bytes() || large_epoch_ == kMostEpochs) {
+      // Surveys begin with few ranks and end with many: so it grows a few times and not often.
+      const std::size_t room = std::max(bytes, 2 * large_.bytes());
       large_ = {};
-      large_ = Mapping::anonymous(bytes);
-      prefer_large_pages(large_.data(), bytes);
+      large_ = Mapping::anonymous(room);
+      prefer_large_pages(large_.data(), room);
       large_epoch_ = 0;
     }
     links_ = reinterpret_cast<Link*>(large_.data());

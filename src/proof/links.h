@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/error.h"
 #include "src/base/mapping.h"
 #include "src/proof/fingerprint.h"
 
@@ -33,14 +34,14 @@ std::string text_of_frame(std::uint64_t frame);
 
 // All zeros is an unused link.
 struct Link {
-  Message front;           // if there is any
-  std::uint32_t more = 0;  // the message behind it, an index into the pool; 0: none
-  std::uint16_t messages = 0;
-  std::uint8_t epoch = 0;  // of another one is an unused link as well
+  Message front;                // if there is any
+  std::uint32_t more : 28 = 0;  // the message behind it, an index into the pool; 0: none
   bool opened_by_sender : 1 = false;
   bool opened_by_receiver : 1 = false;
   bool sender_waits : 1 = false;
   bool receiver_waits : 1 = false;
+  std::uint16_t messages = 0;
+  std::uint16_t epoch = 0;  // of another one is an unused link as well
 };
 
 class Links {
@@ -73,14 +74,15 @@ class Links {
     Message message;
     std::uint32_t more;
   };
+  static constexpr std::uint32_t kMostNodes = (1 << 28) - 1;  // 10 GB
   void push_behind(Link& link, const Message& message);
   void pop_behind(Link& link);
 
   Mapping small_;
   Mapping large_;  // stays, since touching it first costs more than all else
   Link* links_ = nullptr;
-  std::uint8_t epoch_ = 0;
-  std::uint8_t large_epoch_ = 0;
+  std::uint16_t epoch_ = 0;
+  std::uint16_t large_epoch_ = 0;
   std::size_t stride_ = 0;
   std::vector<Node> pool_;  // index 0 is nobody's
   std::uint32_t free_ = 0;  // the first unused node, chained by `more`
@@ -89,21 +91,26 @@ class Links {
 inline void Links::push_behind(Link& link, const Message& message) {
   std::uint32_t node = free_;
   if (node == 0) {
+    CATENARY_ASSERT(pool_.size() <= kMostNodes);
     node = static_cast<std::uint32_t>(pool_.size());
     pool_.push_back({});
   } else {
     free_ = pool_[node].more;
   }
   pool_[node] = {message, 0};
-  std::uint32_t* end = &link.more;
-  while (*end != 0) end = &pool_[*end].more;
-  *end = node;
+  if (link.more == 0) {
+    link.more = node & kMostNodes;
+    return;
+  }
+  std::uint32_t last = link.more;
+  while (pool_[last].more != 0) last = pool_[last].more;
+  pool_[last].more = node;
 }
 
 inline void Links::pop_behind(Link& link) {
   const std::uint32_t node = link.more;
   link.front = pool_[node].message;
-  link.more = pool_[node].more;
+  link.more = pool_[node].more & kMostNodes;
   pool_[node].more = free_;
   free_ = node;
 }

@@ -27,15 +27,17 @@ void Memory::begin(const ProofCase& which, Orders& orders, std::size_t scratch_e
 
 // A rank's is an odd number of cache lines, so that neighbours' begin in different sets of them.
 void Memory::reserve_scratch(std::size_t elements) {
-  constexpr std::size_t kLine = 64 / sizeof(Fingerprint);
-  scratch_stride_ = ((elements + kLine - 1) / kLine | 1) * kLine;
-  const std::size_t bytes = scratch_ends_.size() * scratch_stride_ * sizeof(Fingerprint);
+  words_each_ = reduces_ ? 2 : 1;
+  const std::size_t in_line = 64 / sizeof(std::uint64_t) / words_each_;
+  scratch_stride_ = ((elements + in_line - 1) / in_line | 1) * in_line;
+  const std::size_t words = scratch_ends_.size() * scratch_stride_ * words_each_;
+  const std::size_t bytes = words * sizeof(std::uint64_t);
   if (bytes > scratch_mapping_.bytes()) {
     scratch_mapping_ = {};
     scratch_mapping_ = Mapping::anonymous(bytes);
     prefer_large_pages(scratch_mapping_.data(), bytes);
   }
-  scratch_ = reinterpret_cast<Fingerprint*>(scratch_mapping_.data());
+  scratch_ = reinterpret_cast<std::uint64_t*>(scratch_mapping_.data());
 }
 
 bool Memory::refuse(std::size_t element, const char* how) {

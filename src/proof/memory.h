@@ -10,6 +10,7 @@
 // told in words, empty if there is none.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -44,7 +45,7 @@ class Memory {
   void begin(const ProofCase& which, Orders& orders, std::size_t scratch_elements);
 
   const char* read_input(int rank, std::size_t element, Fingerprint& value) const {
-    value = fingerprints_.leaf(rank, element);
+    value = given(rank, element);
     return is_overwritten(rank, element) ? "reads input that was overwritten in place" : nullptr;
   }
 
@@ -69,7 +70,6 @@ class Memory {
                     "reduced in another order than at another rank or with other cuts: its bits "
                     "may differ");
     }
-    if (!reduces_ && value.order != belongs.order) return refuse(element, "that was reduced");
     const std::size_t bit = static_cast<std::size_t>(rank) * outputs_ + element;
     bits_[bit / 64] |= std::uint64_t{1} << (bit % 64);
     ++written_[static_cast<std::size_t>(rank)];
@@ -79,16 +79,20 @@ class Memory {
 
   const char* read_scratch(int rank, std::size_t at, Fingerprint& value) const {
     const auto index = static_cast<std::size_t>(rank);
-    value = at < scratch_ends_[index] ? scratch_[index * scratch_stride_ + at] : kUndefined;
+    const std::uint64_t* const words = scratch_of(index) + at * words_each_;
+    const bool is_there = at < scratch_ends_[index];
+    value = {is_there ? words[0] : 0, is_there && reduces_ ? words[1] : 0};
     return value == kUndefined ? "reads scratch before it is there" : nullptr;
   }
   void write_scratch(int rank, std::size_t at, const Fingerprint& value) {
     CATENARY_ASSERT(at < scratch_stride_);
     const auto index = static_cast<std::size_t>(rank);
-    Fingerprint* mine = scratch_ + index * scratch_stride_;
+    std::uint64_t* const mine = scratch_of(index);
     std::size_t& end = scratch_ends_[index];
-    while (end <= at) mine[end++] = kUndefined;
-    mine[at] = value;
+    if (end < at) std::fill(mine + end * words_each_, mine + at * words_each_, 0);  // undefined
+    end = std::max(end, at + 1);
+    mine[at * words_each_] = value.sum;
+    if (reduces_) mine[at * words_each_ + 1] = value.order;
   }
   // What a pass left in scratch is undefined in the next.
   void forget_scratch(int rank) { scratch_ends_[static_cast<std::size_t>(rank)] = 0; }
@@ -108,11 +112,17 @@ class Memory {
     return element + static_cast<std::size_t>(rank) * given_a_rank_ -
            static_cast<std::size_t>(chunk) * got_a_rank_;
   }
+  // Where nothing is reduced, sums tell all, and scratch holds nothing else: a case waits for the
+  // memory of thousands of ranks.
+  Fingerprint given(int rank, std::size_t element) const {
+    const Fingerprint leaf = fingerprints_.leaf(rank, element);
+    return {leaf.sum, reduces_ ? leaf.order : 0};
+  }
   // What belongs there.
   Fingerprint result(int rank, int chunk, std::size_t element) const {
     const std::size_t source = source_element(rank, chunk, element);
-    if (!reduces_) return fingerprints_.leaf(gathered_ ? chunk : which_.root, source);
-    if (which_.ranks == 1) return fingerprints_.leaf(0, source);
+    if (!reduces_) return given(gathered_ ? chunk : which_.root, source);
+    if (which_.ranks == 1) return given(0, source);
     return finished(
         {fingerprints_.whole(which_.ranks, source), orders_->of(part_of_order(rank, chunk))});
   }
@@ -125,6 +135,9 @@ class Memory {
     return at < outputs_ && in_place_ && is_written(rank, at);
   }
   void reserve_scratch(std::size_t elements);
+  std::uint64_t* scratch_of(std::size_t rank) const {
+    return scratch_ + rank * scratch_stride_ * words_each_;
+  }
   bool refuse(std::size_t element, const char* how);
   bool refuse_value(int rank, int chunk, std::size_t element, const Fingerprint& value);
 
@@ -141,8 +154,9 @@ class Memory {
   std::vector<std::uint64_t> bits_;  // rank * outputs_ + element: was it written?
   std::vector<std::size_t> written_;
   Mapping scratch_mapping_;  // stays, since touching it first costs much
-  Fingerprint* scratch_ = nullptr;
-  std::size_t scratch_stride_ = 0;         // from rank to rank
+  std::uint64_t* scratch_ = nullptr;
+  std::size_t words_each_ = 2;             // of an element: its sum, and its order if that counts
+  std::size_t scratch_stride_ = 0;         // elements from rank to rank
   std::vector<std::size_t> scratch_ends_;  // by rank: what is beyond is undefined
   std::string refusal_;
 };
