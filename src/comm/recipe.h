@@ -37,7 +37,7 @@ struct Recipe {
   std::size_t count = 0;
   int lanes = 0;
   bool may_lend = false;
-  std::size_t bytes_in_caches = 0;  // if it may go through them and is worth to ask where it goes
+  std::size_t bytes_in_caches = 0;  // if it may go through them and is long enough to ask
   Overlap overlap = Overlap::kNone;
   const SendLink* opens_on = nullptr;  // what a short one is sent on first of all
   std::array<RunSpec, kMostLanes> specs;

@@ -145,7 +145,7 @@ void PathWatch::look(int peer, Path& path) const {
   if (path.state == State::kDialing) {
     path.state = State::kGreeting;
     path.was_connected = true;
-    path.is_given_up = false;
+    path.was_reached = path.is_given_up = false;
     path.until.reset();
     // Not before: a listener that is late may have no room for who connects, and does not answer.
     notice_lost_bytes(path.socket.get(), patience_s_);

@@ -60,7 +60,7 @@ class PathWatch {
     int cuts = 0;                            // in a row
     Deadline pause = Deadline::after_ms(0);  // no attempt before
     bool was_connected = false;              // once
-    bool was_reached = false;                // its kernel took what we said, or before it was lost
+    bool was_reached = false;                // by this connection, or the one that was given up
     bool is_given_up = false;                // by ours after that, and not connected anew
     std::optional<Deadline> until;           // a connection is made until then, or the way is lost
     void note_reach();
