@@ -121,7 +121,7 @@ void PathWatch::check() {
   looked_ns_ = now;
   attend_guests();
   for (auto& [peer, path] : paths_) {
-    if (path.is_given_up && path.state != State::kUnwatched && was_away) {
+    if (path.is_given_up && was_away) {
       path.until.reset();
       dial(peer, path);
     } else if (path.state != State::kUnwatched) {
