@@ -166,7 +166,7 @@ class Communicator final : public RunOwner {
              const GroupTraits& group);
   void enqueue_on_all(const Requests& requests, std::unique_ptr<GroupRun> run);
   void enqueue_aside(const Requests& requests, std::unique_ptr<GroupRun> run, Event& after);
-  void put(Stream& stream, std::unique_ptr<GroupRun> run);
+  void put(Stream& stream, std::unique_ptr<GroupRun> run, Extent extent);
   TaskPtr task_for(const Requests& requests, std::size_t steps_done);
   class AtOnce;
   class CollectiveAtOnce;

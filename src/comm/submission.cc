@@ -38,6 +38,21 @@ bool overwrites_input(Collective kind) {
   return reduces(kind) || kind == Collective::kAllToAll || kind == Collective::kAllToAllV;
 }
 
+// What takes so long that it may be worth waking a thread for it.
+constexpr std::size_t kLeastLong = 128 * 1024;
+
+Extent extent_of(const Requests& requests, int nranks) {
+  std::size_t bytes = 0;
+  for (const OperationRequest& request : requests.operations) {
+    const int parts = holds_part_per_rank(request.kind) ? nranks : 1;
+    bytes += request.count * element_bytes(request.type) * static_cast<std::size_t>(parts);
+  }
+  for (const MessageRequest& message : requests.messages) {
+    bytes += message.count * element_bytes(message.type);
+  }
+  return bytes >= kLeastLong ? Extent::kLong : Extent::kShort;
+}
+
 bool gives_each_a_part(Collective kind) {
   return kind == Collective::kReduceScatter || kind == Collective::kReduceScatterV ||
          kind == Collective::kScatter;
@@ -105,8 +120,8 @@ TaskPtr Communicator::task_for(const Requests& requests, std::size_t steps_done)
   return task;
 }
 
-[[gnu::always_inline]] inline void Communicator::put(Stream& stream,
-                                                     std::unique_ptr<GroupRun> run) {
+[[gnu::always_inline]] inline void Communicator::put(Stream& stream, std::unique_ptr<GroupRun> run,
+                                                     Extent extent) {
   TaskPtr task(run.release());
   count_up(runs_begun_);
   // What the stream does not take was never begun.
@@ -115,7 +130,7 @@ TaskPtr Communicator::task_for(const Requests& requests, std::size_t steps_done)
     delete task.release();
     count_down(runs_begun_);
   });
-  stream.enqueue(std::move(task));
+  stream.enqueue(std::move(task), extent);
   take_back.release();
 }
 
@@ -135,7 +150,7 @@ void Communicator::submit(const Requests& requests, Event* after) {
     if (after != nullptr) {
       enqueue_aside(requests, std::move(run), *after);
     } else if (requests.on_one_stream()) {
-      put(requests.first_stream(), std::move(run));
+      put(requests.first_stream(), std::move(run), extent_of(requests, nranks_));
     } else {
       enqueue_on_all(requests, std::move(run));
     }
@@ -155,7 +170,7 @@ void Communicator::enqueue_on_all(const Requests& requests, std::unique_ptr<Grou
     other->record(before);
     main.wait_event(before);
   }
-  put(main, std::move(run));
+  put(main, std::move(run), extent_of(requests, nranks_));
   Event after(false);
   main.record(after);
   for (Stream* other : others) other->wait_event(after);
@@ -170,7 +185,7 @@ void Communicator::enqueue_aside(const Requests& requests, std::unique_ptr<Group
     stream->record(before);
     aside.wait_event(before);
   }
-  put(aside, std::move(run));
+  put(aside, std::move(run), extent_of(requests, nranks_));
   aside.record(after);
   device_.retire(aside);
 }

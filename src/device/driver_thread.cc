@@ -14,7 +14,8 @@ namespace catenary {
 namespace {
 
 constexpr std::int64_t kGrace_ns = 100'000;  // pending work that nobody drives may wait so long
-constexpr std::int64_t kLongestNap_ns = 400'000;  // while someone else is seen driving
+// Where it is not needed. Each takes some microseconds from who computes on its core.
+constexpr std::int64_t kLongestNap_ns = 400'000;
 // Where ranks outnumber the cores a waking thread takes a core from a rank that has work, and so it
 // comes more rarely to those who drive all the time: so often in each nap.
 constexpr std::int64_t kLongestCrowdedNap_ns = 6'400'000;
@@ -38,9 +39,17 @@ void DriverThread::wake() noexcept {
   }
 }
 
+// Who hands over does so before he rings, and here the bell is asked for before looking: one of the
+// two sees the other.
+void DriverThread::hand_over() noexcept {
+  handed_over_.store(true);
+  arm();
+  bell_.ring();
+}
+
 void DriverThread::nap(std::int64_t ns) {
   const Doorbell::Ticket ticket{&bell_, bell_.announce()};
-  Doorbell::wait_any({&ticket, 1}, ns);
+  if (!handed_over_.load()) Doorbell::wait_any({&ticket, 1}, ns);
   bell_.retract();
 }
 
@@ -51,14 +60,15 @@ void DriverThread::serve() {
   while (!process_exiting()) {
     nap(nap_ns);
     const auto visits = static_cast<std::int64_t>(executor_.visits() - seen);
+    const bool handed_over = handed_over_.exchange(false);
     const bool dense = executor_.crowded() && visits * kDenseVisit_ns >= nap_ns;
-    if (dense) {
-      nap_ns = std::min(2 * nap_ns, kLongestCrowdedNap_ns);
-    } else if (executor_.unwatched()) {
-      nap_ns = visits != 0 ? std::min(2 * nap_ns, kLongestNap_ns) : kGrace_ns;
+    if (visits == 0 && executor_.unwatched()) {
+      nap_ns = kGrace_ns;
+    } else {
+      nap_ns = std::min(2 * nap_ns, dense ? kLongestCrowdedNap_ns : kLongestNap_ns);
     }
     if (executor_.unwatched()) {
-      if (visits == 0) take_over();
+      if (visits == 0 || handed_over) take_over(handed_over);
       worked_ns = now_ns();
     } else if (now_ns() - worked_ns > kPatience_ns) {
       sleep_until_armed();
@@ -69,9 +79,9 @@ void DriverThread::serve() {
   }
 }
 
-void DriverThread::take_over() {
+void DriverThread::take_over(bool handed_over) {
   at_work_.store(true);
-  executor_.drive_unwatched();
+  executor_.drive_unwatched(handed_over);
   at_work_.store(false);
 }
 

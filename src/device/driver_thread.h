@@ -23,6 +23,8 @@ class DriverThread {
   void arm() noexcept {
     if (state_.load() != State::kArmed) wake();
   }
+  // There is work that was left to this thread: it takes over now.
+  void hand_over() noexcept;
   // Whether it polls tasks just now.
   bool at_work() const noexcept { return at_work_.load(); }
 
@@ -32,12 +34,13 @@ class DriverThread {
   void wake() noexcept;
   void serve();
   void sleep_until_armed();
-  void take_over();
+  void take_over(bool handed_over);
   void nap(std::int64_t ns);
 
   Executor& executor_;
   std::atomic<State> state_{State::kAbsent};
   std::atomic<bool> at_work_{false};
+  std::atomic<bool> handed_over_{false};  // since the last look
   DoorbellWords words_;
   Doorbell bell_{words_, false};
 };

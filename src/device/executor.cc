@@ -139,8 +139,19 @@ inline void Executor::begin_alone(Stream& stream, TaskPtr&& task) {
   settle(stream, std::move(task));
 }
 
-void Executor::submit(Stream& stream, TaskPtr&& task) {
+void Executor::submit(Stream& stream, TaskPtr&& task, Extent extent) {
   require_not_forked();
+  if (extent == Extent::kShort) return submit_here(stream, std::move(task));
+  absences_.end();
+  if (absences_.are_usual()) {
+    hand_over(stream, std::move(task));
+  } else {
+    submit_here(stream, std::move(task));
+  }
+  absences_.begin();
+}
+
+inline void Executor::submit_here(Stream& stream, TaskPtr&& task) {
   if (lock_.try_lock()) {
     DriveScope drive(*this);
     drive.moved = true;  // or a new head may have a doorbell that no sleeper knows
@@ -152,15 +163,26 @@ void Executor::submit(Stream& stream, TaskPtr&& task) {
       pass();
     }
   } else {
-    const std::lock_guard lock(inbox_mutex_);
-    inbox_.reserve_one();
-    inbox_.push({&stream, std::move(task)});
-    count_up(stream.inboxed_);
-    inboxed_.fetch_add(1);
+    put_into_inbox(stream, std::move(task));
   }
   count_up(visits_);
   if (inboxed_.load() != 0 && !try_drive()) bell_.ring();
   arm_if_unwatched();
+}
+
+void Executor::put_into_inbox(Stream& stream, TaskPtr&& task) {
+  const std::lock_guard lock(inbox_mutex_);
+  inbox_.reserve_one();
+  inbox_.push({&stream, std::move(task)});
+  count_up(stream.inboxed_);
+  inboxed_.fetch_add(1);
+}
+
+// The caller polls nothing, so that what it enqueues takes it no time.
+void Executor::hand_over(Stream& stream, TaskPtr&& task) {
+  put_into_inbox(stream, std::move(task));
+  bell_.ring();
+  if (unwatched()) thread_->hand_over();
 }
 
 // What is queued alone may be over by now. Of a longer queue, which cannot be, the head would be
@@ -308,6 +330,7 @@ bool Executor::check_heads(std::int64_t now) {
 }
 
 bool Executor::drive_until(const Condition& condition, const Wait& wait) {
+  absences_.end();
   if (condition.holds()) return true;
   require_not_forked();
   const WaitPolicy policy = WaitPolicy::where(crowded());
@@ -356,10 +379,10 @@ bool Executor::look_briefly(const Condition& condition, int looks) {
 }
 
 // The driver thread's turn: until there is nothing to do, or somebody waits for it himself, or
-// comes by with more work and so drives without waiting.
-void Executor::drive_unwatched() {
-  const auto stop = [this, seen = visits()] {
-    return !unwatched() || visits() != seen || process_exiting();
+// comes by with more work and so drives without waiting, unless it was left to this thread.
+void Executor::drive_unwatched(bool handed_over) {
+  const auto stop = [this, handed_over, seen = visits()] {
+    return !unwatched() || (!handed_over && visits() != seen) || process_exiting();
   };
   const Condition condition(stop);
   Backoff backoff(WaitPolicy::lean());  // nobody waits, and the cores may be busy computing
@@ -389,6 +412,7 @@ bool Executor::drive_around() {
 
 void Executor::visit() {
   require_not_forked();
+  absences_.end();
   if (drive_around()) return;
   check_if_due(now_ns());
   if (crowded()) ::sched_yield();

@@ -24,6 +24,7 @@
 
 #include "src/base/clock.h"
 #include "src/base/doorbell.h"
+#include "src/device/absences.h"
 #include "src/device/core_spread.h"
 #include "src/device/counter.h"
 #include "src/device/drive_lock.h"
@@ -75,9 +76,10 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Appends the task to the stream and tries at once what can be done without waiting. Throws only
-  // if memory runs out or the process is a forked child; the task is then the caller's still.
-  void submit(Stream& stream, TaskPtr&& task);
+  // Appends the task to the stream and tries at once what can be done without waiting, or leaves it
+  // to the executor's thread, if it is long and callers go away. Throws only if memory runs out or
+  // the process is a forked child; the task is then the caller's still.
+  void submit(Stream& stream, TaskPtr&& task, Extent extent);
 
   // The same for what may not need a task. Throws what begin() throws. False: it was not begun,
   // because something is queued on this device, or somebody else drives.
@@ -139,6 +141,9 @@ class Executor {
   void count_in(Stream& stream);
   void settle(Stream& stream, TaskPtr&& rest) noexcept;
   void begin_alone(Stream& stream, TaskPtr&& task);
+  void submit_here(Stream& stream, TaskPtr&& task);
+  void hand_over(Stream& stream, TaskPtr&& task);
+  void put_into_inbox(Stream& stream, TaskPtr&& task);
   bool drain_inbox();
   void append(Stream& stream, TaskPtr&& task);
   void make_room(Stream& stream);
@@ -151,7 +156,7 @@ class Executor {
 
   bool drive_briefly(const Condition& condition, int looks);
   bool look_briefly(const Condition& condition, int looks);
-  void drive_unwatched();
+  void drive_unwatched(bool handed_over);
   bool drive_around();
   void arm_if_unwatched();
   // Doorbell::ring() without its fence, for after unlock(), which is one.
@@ -178,6 +183,7 @@ class Executor {
   Counter inboxed_{0};                 // tasks in the inbox
   std::atomic<int> watchers_{0};       // threads within drive_until
 
+  Absences absences_;
   alignas(kApart) DriveLock lock_;
   Counter visits_{0};  // rounds that other threads than the driver's drove, roughly
   std::atomic<std::int64_t> checked_ns_{0};  // when heads were last checked

@@ -16,7 +16,9 @@ Stream::Stream(Device& device, Kind kind) noexcept
 
 Stream::~Stream() = default;
 
-void Stream::enqueue(TaskPtr&& task) { device_.executor().submit(*this, std::move(task)); }
+void Stream::enqueue(TaskPtr&& task, Extent extent) {
+  device_.executor().submit(*this, std::move(task), extent);
+}
 
 void Stream::record(Event& event) {
   auto point = std::make_shared<EventPoint>(device_);

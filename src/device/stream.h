@@ -40,9 +40,9 @@ class Stream {
   // What no other stream of the process ever has, before or after.
   std::uint64_t id() const noexcept { return id_; }
 
-  // Appends a task, and tries at once what can be done without waiting. If this throws, the task is
-  // the caller's still.
-  void enqueue(TaskPtr&& task);
+  // Appends a task, and tries at once what can be done without waiting, unless it is long and the
+  // caller is likely to go away (absences.h). If this throws, the task is the caller's still.
+  void enqueue(TaskPtr&& task, Extent extent = Extent::kShort);
 
   // The event now stands for what is enqueued up to here.
   void record(Event& event);

@@ -52,4 +52,7 @@ struct TaskRecycler {
 };
 using TaskPtr = std::unique_ptr<Task, TaskRecycler>;
 
+// Whether a task is worth waking a thread for.
+enum class Extent : std::uint8_t { kShort, kLong };
+
 }  // namespace catenary

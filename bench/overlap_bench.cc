@@ -1,0 +1,248 @@
+// overlap_bench: how much of communication is hidden where ranks compute, or sleep, meanwhile.
+//
+//   overlap_bench [bytes [mapped|private [ranks]]]
+//
+// Each rank is a process that enqueues an all-reduce of floats, works for a while, and after 20 of
+// these waits ("overlapped"), or waits before it works ("in sequence"). Both are measured in turns,
+// with the work alone and the all-reduce alone; microseconds an iteration, medians of 21 rounds, of
+// rank 0. Work is a loop that keeps a core, or a sleep that leaves it to others. "hidden" is what
+// overlapping saves, of all that communication adds in sequence.
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "bench/perf/device_stream.h"
+#include "bench/perf/failure.h"
+#include "include/nccl.h"
+
+namespace catenary::perf {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Microseconds = std::chrono::duration<double, std::micro>;
+
+constexpr int kIterations = 20;
+constexpr int kRehearsed = 5;  // before these, for a program does the same again and again
+constexpr int kRounds = 21;
+constexpr int kMostRanks = 64;
+
+struct Settings {
+  std::size_t bytes = std::size_t{1} << 20;
+  bool mapped = true;
+  int ranks = 2;
+};
+
+// What all processes see.
+struct Board {
+  std::array<std::atomic<int>, kMostRanks> meetings{};
+  std::atomic<bool> has_id{false};
+  ncclUniqueId id{};
+};
+
+struct Work {
+  enum class Kind { kLoop, kSleep };
+  Kind kind;
+  int us;
+
+  void run(double turns_per_us) const {
+    if (kind == Kind::kSleep) {
+      std::this_thread::sleep_for(std::chrono::microseconds(us));
+    } else {
+      loop(static_cast<long>(turns_per_us * us));
+    }
+  }
+  // Each turn waits for the one before it.
+  static void loop(long turns) {
+    volatile double result = 1;
+    double value = result;
+    for (long i = 0; i < turns; ++i) value = value * 1.0000001 + 1e-9;
+    result = value;
+  }
+};
+
+enum Mode { kWorkAlone, kReduceAlone, kInSequence, kOverlapped, kModes };
+
+class Rank {
+ public:
+  Rank(const Settings& settings, Board& board, int rank)
+      : settings_(settings), board_(board), rank_(rank), stream_(use_device(rank), false) {
+    if (rank == 0) {
+      check_nccl(ncclGetUniqueId(&board.id));
+      board.has_id.store(true);
+    }
+    while (!board.has_id.load()) ::sched_yield();
+    check_nccl(ncclCommInitRank(&comm_, settings.ranks, board.id, rank));
+    input_ = allocate();
+    output_ = allocate();
+  }
+  ~Rank() { ncclCommAbort(comm_); }
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+
+  // All ranks loop at the same time, as they will.
+  void calibrate() {
+    constexpr long kTurns = 20'000'000;
+    meet();
+    const Clock::time_point begin = Clock::now();
+    Work::loop(kTurns);
+    turns_per_us_ = static_cast<double>(kTurns) / Microseconds(Clock::now() - begin).count();
+  }
+
+  std::array<double, kModes> measure(const Work& work) {
+    std::array<std::vector<double>, kModes> times;
+    for (int round = 0; round < kRounds; ++round) {
+      for (int mode = 0; mode < kModes; ++mode) {
+        time(static_cast<Mode>(mode), work, kRehearsed);
+        meet();
+        times.at(static_cast<std::size_t>(mode))
+            .push_back(time(static_cast<Mode>(mode), work, kIterations));
+      }
+    }
+    std::array<double, kModes> medians{};
+    for (std::size_t mode = 0; mode < kModes; ++mode) {
+      std::ranges::nth_element(times.at(mode), times.at(mode).begin() + kRounds / 2);
+      medians.at(mode) = times.at(mode)[kRounds / 2];
+    }
+    return medians;
+  }
+
+ private:
+  void* allocate() const {
+    void* buffer = nullptr;
+    if (settings_.mapped) {
+      check_nccl(ncclMemAlloc(&buffer, settings_.bytes));
+    } else if ((buffer = std::malloc(settings_.bytes)) == nullptr) {
+      throw TestFailure("no memory for the buffers");
+    }
+    std::memset(buffer, 0, settings_.bytes);
+    return buffer;
+  }
+
+  void meet() {
+    board_.meetings.at(static_cast<std::size_t>(rank_)).store(++met_);
+    for (int other = 0; other < settings_.ranks; ++other) {
+      while (board_.meetings.at(static_cast<std::size_t>(other)).load() < met_) ::sched_yield();
+    }
+  }
+
+  double time(Mode mode, const Work& work, int iterations) {
+    const Clock::time_point begin = Clock::now();
+    for (int i = 0; i < iterations; ++i) {
+      if (mode != kWorkAlone) {
+        check_nccl(ncclAllReduce(input_, output_, settings_.bytes / sizeof(float), ncclFloat,
+                                 ncclSum, comm_, stream_.handle()));
+      }
+      if (mode == kInSequence || mode == kReduceAlone) stream_.synchronize();
+      if (mode != kReduceAlone) work.run(turns_per_us_);
+    }
+    stream_.synchronize();
+    return Microseconds(Clock::now() - begin).count() / iterations;
+  }
+
+  const Settings& settings_;
+  Board& board_;
+  const int rank_;
+  Stream stream_;
+  ncclComm_t comm_ = nullptr;
+  void* input_ = nullptr;
+  void* output_ = nullptr;
+  int met_ = 0;
+  double turns_per_us_ = 0;
+};
+
+void run_rank(const Settings& settings, Board& board, int rank) {
+  constexpr Work kWorks[] = {{Work::Kind::kLoop, 50},
+                             {Work::Kind::kLoop, 200},
+                             {Work::Kind::kLoop, 1000},
+                             {Work::Kind::kSleep, 200},
+                             {Work::Kind::kSleep, 1000}};
+  Rank self(settings, board, rank);
+  self.calibrate();
+  if (rank == 0) {
+    std::printf("%zu bytes, %s buffers, %d ranks\n%16s %10s %12s %12s %12s %8s\n", settings.bytes,
+                settings.mapped ? "mapped" : "private", settings.ranks, "work (us)", "alone",
+                "all-reduce", "in sequence", "overlapped", "hidden");
+  }
+  for (const Work& work : kWorks) {
+    const auto times = self.measure(work);
+    if (rank != 0) continue;
+    const double added = times[kInSequence] - times[kWorkAlone];
+    const double saved = times[kInSequence] - times[kOverlapped];
+    std::printf("%10s %5d %10.1f %12.1f %12.1f %12.1f %7.0f%%\n",
+                work.kind == Work::Kind::kLoop ? "loop" : "sleep", work.us, times[kWorkAlone],
+                times[kReduceAlone], times[kInSequence], times[kOverlapped], 100 * saved / added);
+    std::fflush(stdout);
+  }
+}
+
+Settings parse(int argc, char** argv) {
+  Settings settings;
+  if (argc > 1) settings.bytes = std::strtoull(argv[1], nullptr, 10);
+  if (argc > 2) settings.mapped = std::strcmp(argv[2], "mapped") == 0;
+  if (argc > 3) settings.ranks = std::atoi(argv[3]);
+  const bool is_known = argc < 3 || settings.mapped || std::strcmp(argv[2], "private") == 0;
+  if (argc > 4 || settings.bytes < sizeof(float) || !is_known || settings.ranks < 1 ||
+      settings.ranks > kMostRanks) {
+    throw UsageError("usage: overlap_bench [bytes [mapped|private [ranks]]], up to 64 ranks");
+  }
+  return settings;
+}
+
+// The status of a rank that went wrong; the others, who wait for it, are ended.
+int run(const Settings& settings) {
+  void* const memory =
+      ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw_errno("mmap", errno);
+  Board& board = *new (memory) Board;
+  std::vector<pid_t> ranks;
+  for (int rank = 0; rank < settings.ranks; ++rank) {
+    const pid_t child = ::fork();
+    if (child < 0) throw_errno("fork", errno);
+    if (child != 0) {
+      ranks.push_back(child);
+      continue;
+    }
+    try {
+      run_rank(settings, board, rank);
+      std::_Exit(0);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      std::_Exit(2);
+    }
+  }
+  int worst = 0;
+  for (std::size_t ended = 0; ended < ranks.size(); ++ended) {
+    int status = 0;
+    ::wait(&status);
+    if (status == 0 || worst != 0) continue;
+    worst = WIFEXITED(status) ? WEXITSTATUS(status) : 2;
+    for (const pid_t rank : ranks) ::kill(rank, SIGKILL);
+  }
+  return worst;
+}
+
+}  // namespace
+}  // namespace catenary::perf
+
+int main(int argc, char** argv) {
+  try {
+    return catenary::perf::run(catenary::perf::parse(argc, argv));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
