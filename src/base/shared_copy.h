@@ -1,9 +1,11 @@
 // A copy that both sides of a link make: the one that wants it takes piece after piece, and the
 // other one, who has given the memory that it is made of and has nothing to do until it is made,
 // takes pieces, too. Whoever is free takes the next, so neither waits for one that is busy
-// elsewhere, but for the last piece under way.
+// elsewhere, but for the last piece under way. What is copied may be combined with an operand of
+// the one that wants it.
 //
 //     ticket: number of the copy | its next piece     from | to | bytes     pieces of the giver's
+//     operand | how it is combined
 //
 // Zeroed memory is no copy. Who takes a piece changes the ticket, so who closes a copy knows how
 // many were taken, and that no more will be.
@@ -24,11 +26,13 @@ namespace catenary {
 
 struct alignas(64) SharedCopyWords {
   std::atomic<std::uint64_t> ticket;
-  std::atomic<std::uint64_t> from;   // in the giver's memory
-  std::atomic<std::uint64_t> to;     // in the other one's
-  std::atomic<std::uint64_t> bytes;  // and how they are copied: the highest bits
-  std::atomic<std::uint32_t> given;  // pieces that the giver is done with, and kRefused
-  std::atomic<std::uint32_t> giver;  // its process, once it takes some
+  std::atomic<std::uint64_t> from;         // in the giver's memory
+  std::atomic<std::uint64_t> to;           // in the other one's
+  std::atomic<std::uint64_t> bytes;        // and how they are copied: the highest bits
+  std::atomic<std::uint32_t> given;        // pieces that the giver is done with, and kRefused
+  std::atomic<std::uint32_t> giver;        // its process, once it takes some
+  std::atomic<std::uint64_t> operand;      // where `to` is; if it is combined
+  std::atomic<std::uint32_t> combination;  // its name; 0: it is not
 
   static constexpr std::uint64_t kPastCaches = std::uint64_t{1} << 63;
   static constexpr std::uint64_t kByKernel = std::uint64_t{1} << 62;
@@ -86,6 +90,8 @@ class SharedCopyOwner {
     std::uint64_t bytes;
     bool past_caches = false;
     bool by_kernel = false;  // the places are addresses of the two processes
+    std::uint64_t operand = 0;
+    std::uint32_t combination = 0;
   };
   // Not before the last one has come to an end.
   void open(const Offer& offer) {
@@ -98,6 +104,8 @@ class SharedCopyOwner {
     words_.bytes.store(offer.bytes | (offer.past_caches ? SharedCopyWords::kPastCaches : 0) |
                            (offer.by_kernel ? SharedCopyWords::kByKernel : 0),
                        std::memory_order_relaxed);
+    words_.operand.store(offer.operand, std::memory_order_relaxed);
+    words_.combination.store(offer.combination, std::memory_order_relaxed);
     words_.given.store(0, std::memory_order_relaxed);
     words_.ticket.store(std::uint64_t{++number_} << 32, std::memory_order_release);
   }
@@ -151,12 +159,15 @@ class SharedCopyGiver {
  public:
   explicit SharedCopyGiver(SharedCopyWords& words) : words_(words) {}
 
+  // The places of a copy, or of a piece of it.
   struct Piece {
     std::uint64_t from;
     std::uint64_t to;
-    std::size_t bytes;
+    std::uint64_t bytes;
     bool past_caches;
     bool by_kernel;
+    std::uint64_t operand;
+    std::uint32_t combination;
     std::uint32_t copy;  // its number
   };
   // Whether there is a copy at all, of which pieces may be left. The cheaper question.
@@ -169,26 +180,23 @@ class SharedCopyGiver {
   std::optional<Piece> take(std::uint32_t process, const Fits& fits) {
     std::uint64_t ticket = words_.ticket.load(std::memory_order_acquire);
     const std::uint32_t next = SharedCopy::piece_of(ticket);
-    // Relaxed and once: with a ticket that has not changed meanwhile they belong to it.
-    const std::uint64_t from = words_.from.load(std::memory_order_relaxed);
-    const std::uint64_t to = words_.to.load(std::memory_order_relaxed);
-    const std::uint64_t word = words_.bytes.load(std::memory_order_relaxed);
-    const std::uint64_t bytes = word & ~SharedCopyWords::kHow;
-    const bool by_kernel = (word & SharedCopyWords::kByKernel) != 0;
-    const std::size_t piece_bytes = SharedCopy::piece_bytes(by_kernel);
+    Piece whole = offered(SharedCopy::number_of(ticket));
+    const std::size_t piece_bytes = SharedCopy::piece_bytes(whole.by_kernel);
     // Not by their length alone: where no copy is open, the words may be half of the next one.
-    if (!SharedCopy::is_open(ticket) || next >= SharedCopy::pieces_of(bytes, piece_bytes) ||
-        !fits(from, to, bytes, by_kernel)) {
+    if (!SharedCopy::is_open(ticket) || next >= SharedCopy::pieces_of(whole.bytes, piece_bytes) ||
+        !fits(whole)) {
       return std::nullopt;
     }
     words_.giver.store(process, std::memory_order_relaxed);
     if (!words_.ticket.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acq_rel)) {
       return std::nullopt;
     }
-    const SharedPiece piece = SharedCopy::piece(next, bytes, piece_bytes);
-    const bool past_caches = (word & SharedCopyWords::kPastCaches) != 0;
-    return Piece{from + piece.at, to + piece.at, piece.bytes,
-                 past_caches,     by_kernel,     SharedCopy::number_of(ticket)};
+    const SharedPiece piece = SharedCopy::piece(next, whole.bytes, piece_bytes);
+    whole.from += piece.at;
+    whole.to += piece.at;
+    whole.operand += piece.at;
+    whole.bytes = piece.bytes;
+    return whole;
   }
   // Whether the other side still waits for it: to be asked right before it is copied.
   bool is_wanted(const Piece& piece) const {
@@ -202,6 +210,19 @@ class SharedCopyGiver {
   }
 
  private:
+  // Relaxed and once: with a ticket that has not changed meanwhile they belong to it.
+  Piece offered(std::uint32_t number) const {
+    const std::uint64_t word = words_.bytes.load(std::memory_order_relaxed);
+    return {words_.from.load(std::memory_order_relaxed),
+            words_.to.load(std::memory_order_relaxed),
+            word & ~SharedCopyWords::kHow,
+            (word & SharedCopyWords::kPastCaches) != 0,
+            (word & SharedCopyWords::kByKernel) != 0,
+            words_.operand.load(std::memory_order_relaxed),
+            words_.combination.load(std::memory_order_relaxed),
+            number};
+  }
+
   SharedCopyWords& words_;
 };
 

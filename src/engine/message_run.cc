@@ -93,7 +93,7 @@ bool MessageRun::receive_some() {
 // Keeps what was borrowed, with the peer's help if it has the time. False: that still has a part of
 // it; it is tried again.
 bool MessageRun::take_together(ByteView borrowed, std::byte* to) {
-  const RecvLink::Copied copied = spec_.recv->copy_together(borrowed, to, spec_.past_caches);
+  const RecvLink::Copied copied = spec_.recv->copy_together(borrowed, {to, spec_.past_caches});
   copying_ = copied == RecvLink::Copied::kUnderWay;
   if (copied == RecvLink::Copied::kNothing) keep(borrowed.data(), to, borrowed.size());
   return !copying_;

@@ -48,7 +48,7 @@ class MessageRun {
   bool move();
   // Helps the peer to copy what was lent to it, a piece of it: for who has nothing to move. Whether
   // there was one.
-  bool help() { return spec_.send != nullptr && is_helped() && spec_.send->try_help(); }
+  bool help() { return spec_.send != nullptr && is_helped() && spec_.send->try_help({}); }
   // Whether all was moved.
   bool is_moved() const { return opened_ && moved_ == spec_.bytes; }
   // Of what was moved: whether the buffers belong to the caller again.

@@ -71,23 +71,28 @@ void ScheduleRun::withdraw() const noexcept {
   for (const SendTo& sent : spec_.plan->sends) sent.link->withdraw();
 }
 
-// Keeps what was borrowed, with the peer's help if it has the time. False: that still has a part of
-// it; the step is tried again.
-bool ScheduleRun::take_together(const PlannedStep& step, ByteView borrowed, std::byte* kept) {
+// Keeps what was borrowed, or what it makes with an operand of our own, with the peer's help if it
+// has the time. False: that still has a part of it; the step is tried again.
+bool ScheduleRun::take_together(const PlannedStep& step, ByteView borrowed, const std::byte* own,
+                                std::byte* kept) {
   is_copied_ = false;
   if (kept == nullptr) return true;
   const bool past_caches = spec_.past_caches && step.for_good;
-  const RecvLink::Copied copied = step.recv->copy_together(borrowed, kept, past_caches);
+  const RecvLink::Copied copied =
+      step.recv->copy_together(borrowed, {kept, past_caches, own, combination_});
   is_copied_ = copied == RecvLink::Copied::kDone;
   copying_ = copied == RecvLink::Copied::kUnderWay ? step.recv : nullptr;
+  if (is_copied_ && own != nullptr && step.dst.buffer == Buffer::kOutput) {
+    finish_average(kept, borrowed.size());
+  }
   if (copying_ == nullptr) return true;
   waits_for_ = step.recv_from;
   return false;
 }
 
 bool ScheduleRun::help() {
-  return may_help() && std::ranges::any_of(spec_.plan->sends, [](const SendTo& sent) {
-           return sent.link->try_help();
+  return may_help() && std::ranges::any_of(spec_.plan->sends, [this](const SendTo& sent) {
+           return sent.link->try_help(combination_);
          });
 }
 

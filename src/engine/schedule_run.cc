@@ -13,6 +13,14 @@
 namespace catenary {
 namespace {
 
+// Of what is not scaled first.
+Combination combination_of(const RunSpec& spec) {
+  const Descriptor& operation = spec.descriptor;
+  return {spec.kernels->reduce, spec.kernels->fold_streaming, element_bytes(operation.type),
+          1 + static_cast<std::uint32_t>(operation.type) * 256 +
+              static_cast<std::uint32_t>(operation.reduction)};
+}
+
 // A peer that gives an operation up waits as long as it takes to put so much of a result into its
 // memory.
 constexpr std::size_t kWrittenAtATime = 65536;
@@ -46,6 +54,8 @@ void ScheduleRun::take(const RunSpec& spec) {
   passes_ = std::max<std::size_t>(slicing.passes(), 1);
   const std::size_t longest = slicing.partition().longest_chunk() * element_bytes_;
   helps_ = spec_.least_loan != SIZE_MAX && longest >= kLeastHelped;
+  combination_ =
+      helps_ && spec.kernels != nullptr && !scaled_ ? combination_of(spec) : Combination();
   is_lone_ = spec_.plan->chunk_count == 1 && spec_.parts == nullptr && passes_ == 1;
   if (!is_lone_) return;
   const Range whole = slicing.partition().chunk(0);
@@ -133,7 +143,8 @@ inline ScheduleRun::Slice ScheduleRun::slice_of(const Range& part) {
 }
 
 // Whether what is left of the pass's part can be one message: all of it is there, and is lent; or
-// the message that has come is such a one, and nothing else is to be done with it than to keep it.
+// the message that has come is such a one, and nothing else is to be done with it than to keep it,
+// or what the two ranks may make of it together.
 // Not where its last slice would be too short to be part of a loan.
 bool ScheduleRun::may_go_whole(const PlannedStep& step, const Slice& slice) {
   if (slice.bytes < kLeastLoan || step.fold_count > 0) return false;
@@ -148,11 +159,11 @@ bool ScheduleRun::may_go_whole(const PlannedStep& step, const Slice& slice) {
     return may_stage(step, whole) && is_being_staged(step) &&
            staged_.bytes >= slice.offset + slice.rest;
   }
-  const bool is_only_kept = step.send == nullptr && !step.src;
-  if (!is_only_kept && !goes_back(step)) return false;
+  const bool ends_here = step.send == nullptr && (!step.src || combination_.name != 0);
+  if (!ends_here && !goes_back(step)) return false;
   const std::optional<Loan> loan = loan_in(step.recv->try_peek(), slice.bytes);
   if (!loan || loan->bytes <= slice.bytes || loan->bytes < slice.rest) return false;
-  return is_only_kept || wants_result(*loan, *step.recv);
+  return ends_here || wants_result(*loan, *step.recv);
 }
 
 // Whether it goes to whom its operand came from.
@@ -170,7 +181,7 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
   const bool receives = step.recv != nullptr;
   const bool sends = step.send != nullptr;
   const std::byte* own = source(step.src, slice);
-  std::byte* kept = target(step.dst, slice);
+  std::byte* const kept = target(step.dst, slice);
   if (receives) {
     // Not before there is a slot to pass it on in: what is kept may still be needed until then.
     std::byte* const into = sends || own != nullptr ? nullptr : kept;
@@ -180,9 +191,12 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
       return do_returned_slice(step, slice, first, {received, slice.bytes});
     }
   }
-  if (helps_ && borrowed_ && !sends && own == nullptr) {
-    if (!take_together(step, {received, slice.bytes}, kept)) return false;
-    if (is_copied_) received = kept;
+  if (helps_ && borrowed_ && !sends && (own == nullptr || combination_.name != 0)) {
+    if (!take_together(step, {received, slice.bytes}, own, kept)) return false;
+    if (is_copied_) {
+      received = kept;
+      own = nullptr;
+    }
   }
   std::optional<Lent> lent = sends ? try_lend(step, slice) : std::nullopt;
   if (sends && !lent && may_stage(step, slice)) {

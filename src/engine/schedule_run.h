@@ -115,7 +115,8 @@ class ScheduleRun {
   };
 
   void take(const RunSpec& spec);
-  bool take_together(const PlannedStep& step, ByteView borrowed, std::byte* kept);
+  bool take_together(const PlannedStep& step, ByteView borrowed, const std::byte* own,
+                     std::byte* kept);
   bool do_step(const PlannedStep& step);
   Slice slice_of(const Range& part);
   bool may_go_whole(const PlannedStep& step, const Slice& slice);
@@ -221,6 +222,7 @@ class ScheduleRun {
   Staged staged_;
   int waits_for_ = kNobody;
   bool helps_ = false;           // long copies are made by both ranks, if one is free
+  Combination combination_;      // so are sums, if it has a name
   bool is_copied_ = false;       // what was borrowed for the slice at hand is where it is kept
   RecvLink* copying_ = nullptr;  // the peer still has a part of such a copy
   RecvLink* awaited_ = nullptr;  // what the last advance() ended at, if it was that

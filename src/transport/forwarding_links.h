@@ -36,7 +36,7 @@ class ForwardingSendLink : public SendLink {
   Loan lend_staged(ByteView memory) override { return inside_->lend_staged(memory); }
   void withdraw() noexcept override { inside_->withdraw(); }
   bool is_written_to() noexcept override { return inside_->is_written_to(); }
-  bool try_help() override { return inside_->try_help(); }
+  bool try_help(const Combination& combination) override { return inside_->try_help(combination); }
 
  protected:
   SendLink& inside() { return *inside_; }
@@ -55,8 +55,8 @@ class ForwardingRecvLink : public RecvLink {
     return inside_->borrow(loan, into, together);
   }
   bool still_lent() const override { return inside_->still_lent(); }
-  Copied copy_together(ByteView borrowed, std::byte* into, bool past_caches) override {
-    return inside_->copy_together(borrowed, into, past_caches);
+  Copied copy_together(ByteView borrowed, const Taking& taking) override {
+    return inside_->copy_together(borrowed, taking);
   }
   bool is_helped() noexcept override { return inside_->is_helped(); }
   void forbid_help() noexcept override { inside_->forbid_help(); }

@@ -38,6 +38,16 @@ constexpr bool is_within(std::uint64_t offset, std::uint64_t bytes, std::uint64_
   return offset <= most && bytes <= most - offset;
 }
 
+// A piece of what is taken together, by whoever of the two.
+void take(std::byte* to, ByteView from, bool past_caches, const std::byte* operand,
+          const Combination& combination) {
+  if (operand == nullptr) {
+    (past_caches ? copy_streaming : copy)(to, from.data(), from.size());
+  } else {
+    combination.combine(to, operand, from, past_caches);
+  }
+}
+
 class RingSendLink final : public SendLink {
  public:
   RingSendLink(const RingPlace& place, RingSenderTerms terms)
@@ -101,19 +111,22 @@ class RingSendLink final : public SendLink {
     const std::uint32_t process = lent_ ? ring_.writer() : 0;
     return process != 0 && process_runs(process);
   }
-  bool try_help() override {
+  bool try_help(const Combination& combination) override {
     if (!lent_ || !copy_.is_asked()) return false;
     if (!peer_reach_) peer_reach_ = reach_peer_();
-    const auto fits = [this](std::uint64_t from, std::uint64_t to, std::uint64_t bytes,
-                             bool by_kernel) {
+    const auto fits = [&](const SharedCopyGiver::Piece& whole) {
+      const bool combines = whole.combination != 0;
+      if (combines && whole.combination != combination.name) return false;
       // The kernel itself looks whether there is such memory, and it is the peer's that changes.
-      if (by_kernel) return may_write_ && peer_reach_->process;
-      return peer_reach_->heap.is_writable && is_within(from, bytes, heap_.bytes) &&
-             is_within(to, bytes, peer_reach_->heap.bytes);
+      if (whole.by_kernel) return !combines && may_write_ && peer_reach_->process;
+      const std::size_t theirs = peer_reach_->heap.bytes;
+      return peer_reach_->heap.is_writable && is_within(whole.from, whole.bytes, heap_.bytes) &&
+             is_within(whole.to, whole.bytes, theirs) &&
+             (!combines || is_within(whole.operand, whole.bytes, theirs));
     };
     const auto piece = copy_.take(process_, fits);
     if (!piece) return false;
-    copy_piece(*piece);
+    copy_piece(*piece, combination);
     peer_bell_.ring();
     return true;
   }
@@ -122,13 +135,14 @@ class RingSendLink final : public SendLink {
   std::uint64_t offset_of(const std::byte* place) const {
     return static_cast<std::uint64_t>(place - heap_.base);
   }
-  void copy_piece(const SharedCopyGiver::Piece& piece) {
+  void copy_piece(const SharedCopyGiver::Piece& piece, const Combination& combination) {
     if (!copy_.is_wanted(piece)) return copy_.refuse();
     if (!piece.by_kernel) {
-      const auto copied = piece.past_caches ? copy_streaming : copy;
-      std::byte* const to = peer_reach_->heap.base + piece.to;
+      std::byte* const theirs = peer_reach_->heap.base;
+      std::byte* const to = theirs + piece.to;
       map_by_reading(to, piece.bytes);
-      copied(to, heap_.base + piece.from, piece.bytes);
+      take(to, {heap_.base + piece.from, piece.bytes}, piece.past_caches,
+           piece.combination != 0 ? theirs + piece.operand : nullptr, combination);
       return copy_.done();
     }
     const auto* const from = reinterpret_cast<const std::byte*>(piece.from);
@@ -223,14 +237,17 @@ class RingRecvLink final : public RecvLink {
   }
   bool still_lent() const override { return ring_.still_lent(); }
 
-  Copied copy_together(ByteView borrowed, std::byte* into, bool past_caches) override {
+  Copied copy_together(ByteView borrowed, const Taking& taking) override {
+    std::byte* const into = taking.into;
     if (!is_copying_) {
       if (borrowed.data() == into) return Copied::kDone;  // the kernel has put it there
-      if (!is_shared(borrowed.size()) || !heap_.holds({into, borrowed.size()}) ||
-          !is_in_peers_heap(borrowed)) {
+      const bool is_ours =
+          heap_.holds({into, borrowed.size()}) &&
+          (taking.operand == nullptr || heap_.holds({taking.operand, borrowed.size()}));
+      if (!is_shared(borrowed.size()) || !is_ours || !is_in_peers_heap(borrowed)) {
         return Copied::kNothing;
       }
-      copy_with_peer(borrowed, into, past_caches);
+      copy_with_peer(borrowed, taking);
     }
     is_copying_ = copy_.is_helped();
     if (is_copying_) return Copied::kUnderWay;
@@ -269,13 +286,20 @@ class RingRecvLink final : public RecvLink {
     return SharedHeap{peer_heap_.base, peer_heap_.bytes}.holds(memory);
   }
   bool is_shared(std::size_t bytes) const { return may_be_helped_ && bytes >= kLeastTogether; }
-  void copy_with_peer(ByteView borrowed, std::byte* into, bool past_caches) {
-    copy_.open({static_cast<std::uint64_t>(borrowed.data() - peer_heap_.base),
-                static_cast<std::uint64_t>(into - heap_.base), borrowed.size(), past_caches});
+  void copy_with_peer(ByteView borrowed, const Taking& taking) {
+    const std::byte* const operand = taking.operand;
+    SharedCopyOwner::Offer offer{static_cast<std::uint64_t>(borrowed.data() - peer_heap_.base),
+                                 static_cast<std::uint64_t>(taking.into - heap_.base),
+                                 borrowed.size(), taking.past_caches};
+    if (operand != nullptr) {
+      offer.operand = static_cast<std::uint64_t>(operand - heap_.base);
+      offer.combination = taking.combination.name;
+    }
+    copy_.open(offer);
     is_copying_ = true;
     while (const std::optional<SharedPiece> piece = copy_.take()) {
-      (past_caches ? copy_streaming : copy)(into + piece->at, borrowed.data() + piece->at,
-                                            piece->bytes);
+      take(taking.into + piece->at, borrowed.subspan(piece->at, piece->bytes), taking.past_caches,
+           operand != nullptr ? operand + piece->at : nullptr, taking.combination);
     }
     copy_.close();
   }

@@ -29,6 +29,7 @@
 #include "src/base/copy.h"
 #include "src/base/doorbell.h"
 #include "src/base/types.h"
+#include "src/transport/combination.h"
 #include "src/transport/process_memory.h"
 #include "src/transport/shared_heap.h"
 
@@ -117,8 +118,9 @@ class SendLink {
   virtual void withdraw() noexcept {}
   virtual bool is_written_to() noexcept { return false; }
   // Copies a piece of what the peer is just copying out of memory that we lent, to where it wants
-  // it, if the two do that together. Whether there was one. For who has nothing else to do.
-  virtual bool try_help() { return false; }
+  // it, if the two do that together; or combines it, if the peer does so in the same way. Whether
+  // there was one. For who has nothing else to do.
+  virtual bool try_help(const Combination&) { return false; }
 };
 
 class RecvLink {
@@ -142,11 +144,16 @@ class RecvLink {
   virtual bool still_lent() const { return true; }
 
   // Copies what was borrowed to `into`, all of it, together with the peer if that has nothing else
-  // to do. kUnderWay: the peer still has a piece of it, so call again, until it is kDone.
+  // to do; or puts there what it makes with an operand of ours. kUnderWay: the peer still has a
+  // piece of it, so call again, until it is kDone.
+  struct Taking {
+    std::byte* into = nullptr;
+    bool past_caches = false;
+    const std::byte* operand = nullptr;  // null: it is copied
+    Combination combination = {};        // else
+  };
   enum class Copied : std::uint8_t { kNothing, kUnderWay, kDone };
-  virtual Copied copy_together(ByteView, std::byte* /*into*/, bool /*past_caches*/) {
-    return Copied::kNothing;
-  }
+  virtual Copied copy_together(ByteView, const Taking&) { return Copied::kNothing; }
   // Whether the peer still copies, or is stopped in the middle of it, while it runs: as with
   // SendLink::is_written_to(), memory that is given up is not the owner's before that is over.
   virtual bool is_helped() noexcept { return false; }

@@ -63,17 +63,34 @@ TEST_F(SharedCopyTest, each_piece_is_one_sides) {
 
 TEST_F(SharedCopyTest, who_helps_looks_at_the_offer_first) {
   open(3 * kPiece);
-  const auto refuse = [](std::uint64_t from, std::uint64_t to, std::uint64_t bytes,
-                         bool by_kernel) {
-    EXPECT_EQ(from, 1000u);
-    EXPECT_EQ(to, 2000u);
-    EXPECT_EQ(bytes, 3 * kPiece);
-    EXPECT_FALSE(by_kernel);
+  const auto refuse = [](const SharedCopyGiver::Piece& whole) {
+    EXPECT_EQ(whole.from, 1000u);
+    EXPECT_EQ(whole.to, 2000u);
+    EXPECT_EQ(whole.bytes, 3 * kPiece);
+    EXPECT_FALSE(whole.by_kernel);
+    EXPECT_EQ(whole.combination, 0u);
     return false;
   };
   EXPECT_FALSE(giver_.take(kProcess, refuse));
   owner_.close();
   EXPECT_FALSE(owner_.is_helped()) << "no piece was taken";
+}
+
+TEST_F(SharedCopyTest, says_what_it_is_combined_with) {
+  SharedCopyOwner::Offer offer{1000, 2000, 3 * kPiece};
+  offer.operand = 3000;
+  offer.combination = 17;
+  owner_.open(offer);
+  EXPECT_EQ(owner_.take()->at, 0u);
+  const auto helped = giver_.take(kProcess, any);
+  ASSERT_TRUE(helped);
+  EXPECT_EQ(helped->operand, 3000 + kPiece);
+  EXPECT_EQ(helped->combination, 17u);
+  owner_.take();
+  owner_.close();
+  giver_.done();
+  open(kPiece);
+  EXPECT_EQ(giver_.take(kProcess, any)->combination, 0u) << "that was the last one's";
 }
 
 TEST_F(SharedCopyTest, of_the_kernels_has_longer_pieces) {

@@ -42,7 +42,10 @@ struct FakeSend final : SendLink {
   }
   void withdraw() noexcept override { withdrawn = true; }
   bool is_written_to() noexcept override { return written_to; }
-  bool try_help() override { return pieces > 0 && pieces-- > 0; }
+  bool try_help(const Combination& combination) override {
+    helped_with = combination.name;
+    return pieces > 0 && pieces-- > 0;
+  }
 
   Bytes slot;
   int room = 1'000'000;  // for so many messages
@@ -57,6 +60,7 @@ struct FakeSend final : SendLink {
   bool withdrawn = false;
   bool written_to = false;              // by the peer, as if a result were wanted
   int pieces = 0;                       // that the peer would have us copy
+  std::uint32_t helped_with = 0;        // what we would make of them
   const std::byte* unmapped = nullptr;  // memory that nobody else can map
   const std::byte* watched = nullptr;   // a byte, and what it was when the message went
   std::byte watched_at_commit{};
@@ -82,11 +86,17 @@ struct FakeRecv final : RecvLink {
     return ByteView(memory).subspan(loan.offset, loan.bytes);
   }
   bool still_lent() const override { return !withdrawn; }
-  Copied copy_together(ByteView borrowed, std::byte* into, bool past_caches) override {
+  Copied copy_together(ByteView borrowed, const Taking& taking) override {
     ++asked;
-    copied_past_caches = past_caches;
+    copied_past_caches = taking.past_caches;
+    combination = taking.operand != nullptr ? taking.combination.name : 0;
     const Copied now = asked <= copied.size() ? copied[asked - 1] : Copied::kNothing;
-    if (now == Copied::kDone) std::memcpy(into, borrowed.data(), borrowed.size());
+    if (now != Copied::kDone) return now;
+    if (taking.operand != nullptr) {
+      taking.combination.combine(taking.into, taking.operand, borrowed, taking.past_caches);
+    } else {
+      std::memcpy(taking.into, borrowed.data(), borrowed.size());
+    }
     return now;
   }
   bool is_helped() noexcept override { return helped; }
@@ -113,7 +123,8 @@ struct FakeRecv final : RecvLink {
   std::vector<Copied> copied;  // what comes of a copy that both make, each time it is asked for
   std::size_t asked = 0;
   bool copied_past_caches = false;
-  bool helped = false;  // the peer has a piece of it
+  std::uint32_t combination = 0;  // with an operand, of what was copied last
+  bool helped = false;            // the peer has a piece of it
   bool forbidden = false;
   bool withdrawn = false;
   bool released = false;

@@ -164,6 +164,81 @@ TEST_F(SharedCopies, are_helped_with_by_who_waits_to_be_taken) {
   EXPECT_EQ(group.poll(), Task::Progress::kDone);
 }
 
+class SharedSums : public SharedCopies {
+ protected:
+  // What both sides call what they do, so that each knows whether the other one does the same.
+  static constexpr std::uint32_t kAverageOfBytes =
+      1 + static_cast<std::uint32_t>(DataType::kUint8) * 256 +
+      static_cast<std::uint32_t>(Reduction::kAvg);
+
+  SharedSums() {
+    descriptor_.kind = Collective::kReduce;
+    descriptor_.type = DataType::kUint8;
+    descriptor_.reduction = Reduction::kAvg;
+  }
+  // Of 1 and 3, by 2 ranks.
+  RunSpec average() const {
+    RunSpec average = spec();
+    average.kernels =
+        &kernels::reduce_kernels(DataType::kUint8, ReduceOp::kSum, kernels::Isa::kScalar);
+    average.divisor = 2;
+    return average;
+  }
+  void plan_average() {
+    plan_recv();
+    plan_.steps.front().src = input(0);
+    plan_.steps.front().for_good = true;
+  }
+  const Bytes right_ = Bytes(bytes_, std::byte{2});
+};
+
+TEST_F(SharedSums, are_finished_once_the_peer_has_done_its_part) {
+  for (const bool past_caches : {false, true}) {
+    plan_average();
+    recv_.asked = 0;
+    recv_.copied = {Copied::kUnderWay, Copied::kDone};
+    RunSpec told = average();
+    told.past_caches = past_caches;
+    ScheduleRun run(told);
+    EXPECT_TRUE(run.is_open_to_writers());
+    taken_.assign(bytes_, std::byte{77});
+    EXPECT_NE(run.advance(), Task::Progress::kDone);
+    EXPECT_EQ(run.waits_for(), 1);
+    EXPECT_EQ(run.advance(), Task::Progress::kDone);
+    EXPECT_EQ(recv_.asked, 2u);
+    EXPECT_EQ(recv_.combination, kAverageOfBytes);
+    EXPECT_EQ(recv_.copied_past_caches, past_caches);
+    EXPECT_EQ(taken_, right_);
+  }
+}
+
+TEST_F(SharedSums, are_made_alone_where_the_link_cannot_share_them) {
+  plan_average();
+  EXPECT_EQ(ScheduleRun(average()).advance(), Task::Progress::kDone);
+  EXPECT_EQ(recv_.asked, 1u);
+  EXPECT_EQ(taken_, right_);
+}
+
+TEST_F(SharedSums, are_made_alone_where_operands_are_scaled) {
+  plan_average();
+  RunSpec scaled = average();
+  scaled.divisor = 1;
+  scaled.scaling.from = Scaling::From::kValue;
+  scaled.scaling.value.bits[0] = std::byte{2};
+  EXPECT_EQ(ScheduleRun(scaled).advance(), Task::Progress::kDone);
+  EXPECT_EQ(recv_.asked, 0u);
+  EXPECT_EQ(taken_, Bytes(bytes_, std::byte{5}));
+}
+
+TEST_F(SharedSums, are_helped_with_in_the_same_way) {
+  plan_send();
+  send_.pieces = 1;
+  ScheduleRun run(average());
+  run.advance();
+  EXPECT_TRUE(run.help());
+  EXPECT_EQ(send_.helped_with, kAverageOfBytes);
+}
+
 TEST_F(ShortCopies, are_made_alone) {
   plan_recv();
   recv_.copied = {Copied::kUnderWay};

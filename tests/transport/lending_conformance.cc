@@ -279,11 +279,11 @@ TEST_P(Conformance, long_copies_are_made_together) {
       const auto to = self.connect(1);
       self.barrier();
       for (std::uint64_t message = 0; message < 20; ++message) {
-        require(!to->try_help(), "there is nothing to help with");
+        require(!to->try_help({}), "there is nothing to help with");
         fill(from_there, message);
         commit_loan(self, *to, *to->try_lend(from_there, {}));
-        self.wait_until([&] { return to->try_help() || to->try_flush(); });
-        self.wait_until([&] { return to->try_flush() || to->try_help(); });
+        self.wait_until([&] { return to->try_help({}) || to->try_flush(); });
+        self.wait_until([&] { return to->try_flush() || to->try_help({}); });
         self.wait_until([&] { return to->try_flush(); });
         self.barrier();
       }
@@ -294,17 +294,79 @@ TEST_P(Conformance, long_copies_are_made_together) {
         const ByteView lent = borrow(self, *from);
         std::memset(to_here.data(), 0xee, kBytes);
         Bytes elsewhere(kBytes);
-        require(from->copy_together(lent, elsewhere.data(), false) == RecvLink::Copied::kNothing,
+        require(from->copy_together(lent, {elsewhere.data(), false}) == RecvLink::Copied::kNothing,
                 "the peer was to write outside of the heap");
-        require(from->copy_together(lent.first(1000), to_here.data(), false) ==
+        require(from->copy_together(lent.first(1000), {to_here.data(), false}) ==
                     RecvLink::Copied::kNothing,
                 "a short copy is made by two");
         self.wait_until([&] {
-          return from->copy_together(lent, to_here.data(), message % 2 == 0) ==
+          return from->copy_together(lent, {to_here.data(), message % 2 == 0}) ==
                  RecvLink::Copied::kDone;
         });
         require(!from->is_helped(), "all is there");
         check(to_here, kBytes, message);
+        from->release();
+        self.barrier();
+      }
+    }
+  });
+}
+
+// Bytes; how is of no matter.
+void add(void* out, const void* a, const void* b, std::size_t count) {
+  const auto* const left = static_cast<const std::uint8_t*>(a);
+  const auto* const right = static_cast<const std::uint8_t*>(b);
+  std::transform(left, left + count, right, static_cast<std::uint8_t*>(out),
+                 [](int one, int other) { return static_cast<std::uint8_t>(one + other); });
+}
+void add_streaming(void* out, const void* const* sources, int /*two*/, std::size_t count) {
+  add(out, sources[0], sources[1], count);
+}
+
+// The same of what is combined with an operand of the receiver's, by a sender that does so as well.
+TEST_P(Conformance, long_sums_are_made_together) {
+  constexpr std::size_t kBytes = 2 * TestHeap::kPartBytes;
+  run_ranks(GetParam(), 2, [](Rank& self) {
+    if (!self.transport().shares_memory()) return;
+    const Combination sum{add, add_streaming, 1, 5};
+    Combination other = sum;
+    other.name = 6;
+    const ByteSpan lent = self.heap().parts(0, 2);
+    const ByteSpan operand = self.heap().parts(2, 2);
+    const ByteSpan result = self.heap().parts(4, 2);
+    if (self.rank == 0) {
+      const auto to = self.connect(1);
+      self.barrier();
+      for (std::uint64_t message = 0; message < 20; ++message) {
+        fill(lent, message);
+        commit_loan(self, *to, *to->try_lend(lent, {}));
+        self.wait_until([&] {
+          require(!to->try_help(other), "it is to be made in another way");
+          return to->try_help(sum) || to->try_flush();
+        });
+        self.wait_until([&] { return to->try_flush() || to->try_help(sum); });
+        self.wait_until([&] { return to->try_flush(); });
+        self.barrier();
+      }
+    } else {
+      const auto from = self.listen(0);
+      self.barrier();
+      for (std::uint64_t message = 0; message < 20; ++message) {
+        const ByteView borrowed = borrow(self, *from);
+        fill(operand, message + 100);
+        Bytes expected(kBytes);
+        add(expected.data(), operand.data(), borrowed.data(), kBytes);
+        const bool in_place = message % 3 == 0;
+        const RecvLink::Taking taking{in_place ? operand.data() : result.data(), message % 2 == 0,
+                                      operand.data(), sum};
+        RecvLink::Taking astray = taking;
+        const Bytes elsewhere(kBytes);
+        astray.operand = elsewhere.data();
+        require(from->copy_together(borrowed, astray) == RecvLink::Copied::kNothing,
+                "the peer was to read outside of the heap");
+        self.wait_until(
+            [&] { return from->copy_together(borrowed, taking) == RecvLink::Copied::kDone; });
+        require(std::memcmp(taking.into, expected.data(), kBytes) == 0, "a wrong sum");
         from->release();
         self.barrier();
       }
@@ -324,9 +386,9 @@ TEST_P(Conformance, long_fetches_are_made_together) {
       for (std::uint64_t message = 0; message < 20; ++message) {
         fill(memory, message);
         commit_loan(self, *to, *to->try_lend(memory, {Fetching::kByReceiver}));
-        self.wait_until([&] { return to->try_flush() || to->try_help(); });
+        self.wait_until([&] { return to->try_flush() || to->try_help({}); });
         self.wait_until([&] {
-          to->try_help();
+          to->try_help({});
           return to->try_flush();
         });
         self.barrier();
@@ -339,7 +401,7 @@ TEST_P(Conformance, long_fetches_are_made_together) {
         const ByteView lent = borrow(self, *from, memory.data(), true);
         require(lent.data() == memory.data(), "it was to be put here");
         self.wait_until([&] {
-          return from->copy_together(lent, memory.data(), false) == RecvLink::Copied::kDone;
+          return from->copy_together(lent, {memory.data(), false}) == RecvLink::Copied::kDone;
         });
         require(!from->is_helped(), "all is there");
         check(memory, kBytes, message);

@@ -115,7 +115,7 @@ class RingLinks : public testing::Test {
   // The sender lends, and the receiver begins to copy.
   SharedCopyOwner lend_and_open(const Bytes& given, const Bytes& taken) {
     lend(given);
-    EXPECT_FALSE(to_->try_help()) << "nobody copies yet";
+    EXPECT_FALSE(to_->try_help({})) << "nobody copies yet";
     SharedCopyOwner owner = copy();
     owner.open({reinterpret_cast<std::uintptr_t>(given.data()),
                 reinterpret_cast<std::uintptr_t>(taken.data()), given.size(), false, true});
@@ -128,7 +128,7 @@ class RingLinks : public testing::Test {
     lend(given);
     EXPECT_EQ(borrow(taken.data(), together).data(), taken.data());
     EXPECT_EQ(taken, given);
-    EXPECT_EQ(from_->copy_together(taken, taken.data(), false), RecvLink::Copied::kDone);
+    EXPECT_EQ(from_->copy_together(taken, {taken.data(), false}), RecvLink::Copied::kDone);
     EXPECT_EQ(copy().giver(), 0u);
   }
 
@@ -175,7 +175,7 @@ TEST_F(RingLinks, do_not_leave_to_a_slow_kernel_what_they_may_not_write) {
   SharedCopyOwner owner = copy();
   owner.open({reinterpret_cast<std::uintptr_t>(given.data()),
               reinterpret_cast<std::uintptr_t>(taken.data()), given.size(), false, true});
-  EXPECT_FALSE(to_->try_help());
+  EXPECT_FALSE(to_->try_help({}));
   EXPECT_FALSE(to_->try_lend(given, both));
 }
 
@@ -184,8 +184,8 @@ TEST_F(RingLinks, who_has_lent_private_memory_writes_pieces_of_it) {
   const Bytes given = numbered(2 * kPiece + 77);
   Bytes taken(given.size());
   SharedCopyOwner copy = lend_and_open(given, taken);
-  for (int piece = 0; piece < 3; ++piece) EXPECT_TRUE(to_->try_help());
-  EXPECT_FALSE(to_->try_help()) << "there are three";
+  for (int piece = 0; piece < 3; ++piece) EXPECT_TRUE(to_->try_help({}));
+  EXPECT_FALSE(to_->try_help({})) << "there are three";
   copy.close();
   EXPECT_FALSE(copy.is_helped());
   EXPECT_FALSE(copy.lacks_some());
@@ -199,8 +199,8 @@ TEST_F(RingLinks, who_may_not_write_says_so_once) {
   const Bytes given = numbered(2 * kPiece);
   Bytes taken(given.size());
   SharedCopyOwner copy = lend_and_open(given, taken);
-  EXPECT_TRUE(to_->try_help());
-  EXPECT_FALSE(to_->try_help()) << "it has been refused";
+  EXPECT_TRUE(to_->try_help({}));
+  EXPECT_FALSE(to_->try_help({})) << "it has been refused";
   copy.close();
   EXPECT_FALSE(copy.is_helped());
   EXPECT_TRUE(copy.lacks_some());
@@ -212,7 +212,7 @@ TEST_F(RingLinks, who_reaches_no_memory_takes_no_piece) {
   const Bytes given = numbered(2 * kPiece);
   Bytes taken(given.size());
   SharedCopyOwner copy = lend_and_open(given, taken);
-  EXPECT_FALSE(to_->try_help());
+  EXPECT_FALSE(to_->try_help({}));
   copy.close();
   EXPECT_FALSE(copy.is_helped());
 }
@@ -239,7 +239,7 @@ class RingLinksTogether : public RingLinks {
     std::thread giver([&] {
       while (!over.load()) {
         if (is_lent.load()) {  // until then the link is the other thread's
-          if (to_->try_help()) ++helped;
+          if (to_->try_help({})) ++helped;
           if (to_->try_flush()) is_lent = false;
         }
         std::this_thread::yield();
@@ -251,7 +251,7 @@ class RingLinksTogether : public RingLinks {
       lend(given);
       is_lent = true;
       const ByteView borrowed = borrow(taken.data());
-      while (from_->copy_together(borrowed, taken.data(), false) != RecvLink::Copied::kDone) {
+      while (from_->copy_together(borrowed, {taken.data(), false}) != RecvLink::Copied::kDone) {
         std::this_thread::yield();
       }
       ASSERT_EQ(std::memcmp(taken.data(), given.data(), given.size()), 0) << "round " << round;

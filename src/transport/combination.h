@@ -1,0 +1,32 @@
+// Combination: how an operand of ours and what a peer has lent become one, where a link may have
+// the peer make a part of that. The functions are kernels of the caller's (src/kernels/reduce.h);
+// the bits do not depend on which of the two operands comes first.
+//
+// A value. Nothing waits or fails.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "src/base/types.h"
+
+namespace catenary {
+
+struct Combination {
+  void (*reduce)(void* out, const void* a, const void* b, std::size_t count) = nullptr;
+  void (*fold_streaming)(void* out, const void* const* sources, int nsources,
+                         std::size_t count) = nullptr;
+  std::size_t element_bytes = 1;
+  // 0: there is none. Two ranks' of one name do the same.
+  std::uint32_t name = 0;
+
+  void combine(std::byte* to, const std::byte* operand, ByteView from, bool past_caches) const {
+    const std::size_t count = from.size() / element_bytes;
+    if (!past_caches) return reduce(to, operand, from.data(), count);
+    const std::array<const void*, 2> sources = {operand, from.data()};
+    fold_streaming(to, sources.data(), 2, count);
+  }
+};
+
+}  // namespace catenary
