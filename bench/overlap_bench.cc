@@ -2,11 +2,11 @@
 //
 //   overlap_bench [bytes [mapped|private [ranks]]]
 //
-// Each rank is a process that enqueues an all-reduce of floats, works for a while, and after 20 of
-// these waits ("overlapped"), or waits before it works ("in sequence"). Both are measured in turns,
-// with the work alone and the all-reduce alone; microseconds an iteration, medians of 21 rounds, of
-// rank 0. Work is a loop that keeps a core, or a sleep that leaves it to others. "hidden" is what
-// overlapping saves, of all that communication adds in sequence.
+// Each rank is a process that enqueues an all-reduce of floats and an event behind it, works for a
+// while, and after 20 of these waits ("overlapped"), or waits before it works ("in sequence"). Both
+// are measured in turns, with the work alone and the all-reduce alone; microseconds an iteration,
+// medians of 21 rounds, of rank 0. Work is a loop that keeps a core, or a sleep that leaves it to
+// others. "hidden" is what overlapping saves, of all that communication adds in sequence.
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -58,6 +58,7 @@ struct Work {
   Kind kind;
   int us;
 
+  const char* name() const { return kind == Kind::kLoop ? "loop" : "sleep"; }
   void run(double turns_per_us) const {
     if (kind == Kind::kSleep) {
       std::this_thread::sleep_for(std::chrono::microseconds(us));
@@ -145,6 +146,7 @@ class Rank {
       if (mode != kWorkAlone) {
         check_nccl(ncclAllReduce(input_, output_, settings_.bytes / sizeof(float), ncclFloat,
                                  ncclSum, comm_, stream_.handle()));
+        event_.record(stream_);
       }
       if (mode == kInSequence || mode == kReduceAlone) stream_.synchronize();
       if (mode != kReduceAlone) work.run(turns_per_us_);
@@ -157,6 +159,7 @@ class Rank {
   Board& board_;
   const int rank_;
   Stream stream_;
+  Event event_;
   ncclComm_t comm_ = nullptr;
   void* input_ = nullptr;
   void* output_ = nullptr;
@@ -182,9 +185,10 @@ void run_rank(const Settings& settings, Board& board, int rank) {
     if (rank != 0) continue;
     const double added = times[kInSequence] - times[kWorkAlone];
     const double saved = times[kInSequence] - times[kOverlapped];
-    std::printf("%10s %5d %10.1f %12.1f %12.1f %12.1f %7.0f%%\n",
-                work.kind == Work::Kind::kLoop ? "loop" : "sleep", work.us, times[kWorkAlone],
-                times[kReduceAlone], times[kInSequence], times[kOverlapped], 100 * saved / added);
+    std::printf("%10s %5d %10.1f %12.1f %12.1f %12.1f", work.name(), work.us, times[kWorkAlone],
+                times[kReduceAlone], times[kInSequence], times[kOverlapped]);
+    if (added > 0) std::printf(" %7.0f%%", 100 * saved / added);
+    std::printf("\n");
     std::fflush(stdout);
   }
 }
@@ -225,9 +229,9 @@ int run(const Settings& settings) {
     }
   }
   int worst = 0;
-  for (std::size_t ended = 0; ended < ranks.size(); ++ended) {
+  while (!ranks.empty()) {
     int status = 0;
-    ::wait(&status);
+    std::erase(ranks, ::wait(&status));
     if (status == 0 || worst != 0) continue;
     worst = WIFEXITED(status) ? WEXITSTATUS(status) : 2;
     for (const pid_t rank : ranks) ::kill(rank, SIGKILL);

@@ -32,12 +32,13 @@ struct alignas(64) SharedCopyWords {
   std::atomic<std::uint32_t> given;        // pieces that the giver is done with, and kRefused
   std::atomic<std::uint32_t> giver;        // its process, once it takes some
   std::atomic<std::uint64_t> operand;      // where `to` is; if it is combined
-  std::atomic<std::uint32_t> combination;  // its name; 0: it is not
+  std::atomic<std::uint32_t> combination;  // its name, and kOperandLast; 0: it is not
 
   static constexpr std::uint64_t kPastCaches = std::uint64_t{1} << 63;
   static constexpr std::uint64_t kByKernel = std::uint64_t{1} << 62;
   static constexpr std::uint64_t kHow = kPastCaches | kByKernel;
   static constexpr std::uint32_t kRefused = std::uint32_t{1} << 31;
+  static constexpr std::uint32_t kOperandLast = std::uint32_t{1} << 31;
 };
 static_assert(sizeof(SharedCopyWords) == 64);
 
@@ -91,7 +92,8 @@ class SharedCopyOwner {
     bool past_caches = false;
     bool by_kernel = false;  // the places are addresses of the two processes
     std::uint64_t operand = 0;
-    std::uint32_t combination = 0;
+    std::uint32_t combination = 0;  // less than kOperandLast
+    bool operand_last = false;
   };
   // Not before the last one has come to an end.
   void open(const Offer& offer) {
@@ -105,7 +107,9 @@ class SharedCopyOwner {
                            (offer.by_kernel ? SharedCopyWords::kByKernel : 0),
                        std::memory_order_relaxed);
     words_.operand.store(offer.operand, std::memory_order_relaxed);
-    words_.combination.store(offer.combination, std::memory_order_relaxed);
+    words_.combination.store(
+        offer.combination | (offer.operand_last ? SharedCopyWords::kOperandLast : 0),
+        std::memory_order_relaxed);
     words_.given.store(0, std::memory_order_relaxed);
     words_.ticket.store(std::uint64_t{++number_} << 32, std::memory_order_release);
   }
@@ -168,6 +172,7 @@ class SharedCopyGiver {
     bool by_kernel;
     std::uint64_t operand;
     std::uint32_t combination;
+    bool operand_last;
     std::uint32_t copy;  // its number
   };
   // Whether there is a copy at all, of which pieces may be left. The cheaper question.
@@ -213,13 +218,15 @@ class SharedCopyGiver {
   // Relaxed and once: with a ticket that has not changed meanwhile they belong to it.
   Piece offered(std::uint32_t number) const {
     const std::uint64_t word = words_.bytes.load(std::memory_order_relaxed);
+    const std::uint32_t how = words_.combination.load(std::memory_order_relaxed);
     return {words_.from.load(std::memory_order_relaxed),
             words_.to.load(std::memory_order_relaxed),
             word & ~SharedCopyWords::kHow,
             (word & SharedCopyWords::kPastCaches) != 0,
             (word & SharedCopyWords::kByKernel) != 0,
             words_.operand.load(std::memory_order_relaxed),
-            words_.combination.load(std::memory_order_relaxed),
+            how & ~SharedCopyWords::kOperandLast,
+            (how & SharedCopyWords::kOperandLast) != 0,
             number};
   }
 

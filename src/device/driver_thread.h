@@ -23,8 +23,10 @@ class DriverThread {
   void arm() noexcept {
     if (state_.load() != State::kArmed) wake();
   }
-  // There is work that was left to this thread: it takes over now.
+  // Work was handed over: it takes over now.
   void hand_over() noexcept;
+  // Whether it can: not if there is none, and none can be made.
+  bool is_there() noexcept;
   // Whether it polls tasks just now.
   bool at_work() const noexcept { return at_work_.load(); }
 
@@ -34,13 +36,13 @@ class DriverThread {
   void wake() noexcept;
   void serve();
   void sleep_until_armed();
-  void take_over(bool handed_over);
+  void take_over();
   void nap(std::int64_t ns);
 
   Executor& executor_;
   std::atomic<State> state_{State::kAbsent};
   std::atomic<bool> at_work_{false};
-  std::atomic<bool> handed_over_{false};  // since the last look
+  std::atomic<bool> has_warned_{false};
   DoorbellWords words_;
   Doorbell bell_{words_, false};
 };

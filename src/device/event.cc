@@ -22,14 +22,18 @@ void Event::set_point(std::shared_ptr<EventPoint> point) {
 
 bool Event::query() const {
   const std::shared_ptr<EventPoint> now = point();
-  if (now == nullptr || is_done(*now)) return true;
+  if (now == nullptr) return true;
+  now->device.executor().note_return();
+  if (is_done(*now)) return true;
   now->device.executor().visit();
   return is_done(*now);
 }
 
 void Event::synchronize() const {
   const std::shared_ptr<EventPoint> now = point();
-  if (now == nullptr || is_done(*now)) return;
+  if (now == nullptr) return;
+  now->device.executor().note_return();
+  if (is_done(*now)) return;
   drive_until(now->device, [&now] { return is_done(*now); });
 }
 

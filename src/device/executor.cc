@@ -114,7 +114,8 @@ inline void Executor::make_room(Stream& stream) {
 }
 
 inline void Executor::arm_if_unwatched() {
-  if (unwatched()) thread_->arm();
+  if (!unwatched()) return;
+  has_handed_over() ? thread_->hand_over() : thread_->arm();
 }
 
 // Where nothing is queued, a task that waits for nobody is done in its first poll, and never enters
@@ -127,7 +128,7 @@ inline void Executor::count_in(Stream& stream) {
 }
 
 inline void Executor::settle(Stream& stream, TaskPtr&& rest) noexcept {
-  if (rest != nullptr) return place(stream, std::move(rest));
+  if (rest != nullptr) return place(stream, std::move(rest), false);
   count_up(stream.finished_);
   count_down(queued_);
   retired_.clear();
@@ -141,14 +142,14 @@ inline void Executor::begin_alone(Stream& stream, TaskPtr&& task) {
 
 void Executor::submit(Stream& stream, TaskPtr&& task, Extent extent) {
   require_not_forked();
-  if (extent == Extent::kShort) return submit_here(stream, std::move(task));
-  absences_.end();
-  if (absences_.are_usual()) {
-    hand_over(stream, std::move(task));
+  const bool is_long = extent == Extent::kLong;
+  if (is_long) absences_.end();
+  if (has_handed_over() || (is_long && absences_.are_usual() && thread_->is_there())) {
+    leave_in_inbox(stream, std::move(task), is_long);
   } else {
     submit_here(stream, std::move(task));
   }
-  absences_.begin();
+  is_long ? absences_.begin() : absences_.go_on();
 }
 
 inline void Executor::submit_here(Stream& stream, TaskPtr&& task) {
@@ -163,32 +164,35 @@ inline void Executor::submit_here(Stream& stream, TaskPtr&& task) {
       pass();
     }
   } else {
-    put_into_inbox(stream, std::move(task));
+    put_into_inbox(stream, std::move(task), false);
   }
   count_up(visits_);
   if (inboxed_.load() != 0 && !try_drive()) bell_.ring();
   arm_if_unwatched();
 }
 
-void Executor::put_into_inbox(Stream& stream, TaskPtr&& task) {
+void Executor::put_into_inbox(Stream& stream, TaskPtr&& task, bool is_handed_over) {
   const std::lock_guard lock(inbox_mutex_);
   inbox_.reserve_one();
-  inbox_.push({&stream, std::move(task)});
+  inbox_.push({&stream, std::move(task), is_handed_over});
+  if (is_handed_over) handed_over_.fetch_add(1);
   count_up(stream.inboxed_);
   inboxed_.fetch_add(1);
 }
 
-// The caller polls nothing, so that what it enqueues takes it no time.
-void Executor::hand_over(Stream& stream, TaskPtr&& task) {
-  put_into_inbox(stream, std::move(task));
+// The caller polls nothing, neither this nor what is before it, so that it takes him no time. Who
+// waits is told, and if nobody does, the thread.
+void Executor::leave_in_inbox(Stream& stream, TaskPtr&& task, bool is_handed_over) {
+  put_into_inbox(stream, std::move(task), is_handed_over);
   bell_.ring();
-  if (unwatched()) thread_->hand_over();
+  arm_if_unwatched();
 }
 
 // What is queued alone may be over by now. Of a longer queue, which cannot be, the head would be
 // polled twice in each call.
 bool Executor::try_at_once(Stream& stream, Beginning& beginning) {
-  if (queued_.load() > 1 || inboxed_.load() != 0 || !lock_.try_lock()) return false;
+  if (queued_.load() > 1 || inboxed_.load() != 0 || has_handed_over()) return false;
+  if (!lock_.try_lock()) return false;
   {
     DriveScope drive(*this);
     if (!active_.empty()) drive.moved = pass();
@@ -205,11 +209,12 @@ bool Executor::try_at_once(Stream& stream, Beginning& beginning) {
   count_up(visits_);
   if (inboxed_.load() != 0) nudge();  // came meanwhile
   arm_if_unwatched();
+  absences_.go_on();
   return true;
 }
 
-// Who put something into the inbox tries the lock afterwards, and who unlocks looks into the inbox
-// afterwards, so nothing stays there unseen.
+// Who put something into the inbox tries the lock afterwards, unless he leaves it to those whom he
+// wakes, and who unlocks looks into the inbox afterwards, so nothing stays there unseen.
 bool Executor::try_drive() {
   bool moved = false;
   do {
@@ -243,7 +248,7 @@ bool Executor::drain_inbox() {
   while (!inbox_.empty()) {
     Inboxed& first = inbox_.front();
     make_room(*first.stream);
-    place(*first.stream, std::move(first.task));
+    place(*first.stream, std::move(first.task), first.is_handed_over);
     count_up(queued_);
     inbox_.pop();
     inboxed_.fetch_sub(1);
@@ -254,13 +259,13 @@ bool Executor::drain_inbox() {
 void Executor::append(Stream& stream, TaskPtr&& task) {
   make_room(stream);
   count_up(stream.direct_);
-  place(stream, std::move(task));
+  place(stream, std::move(task), false);
   count_up(queued_);
 }
 
-void Executor::place(Stream& stream, TaskPtr&& task) noexcept {
+void Executor::place(Stream& stream, TaskPtr&& task, bool is_handed_over) noexcept {
   if (stream.items_.empty()) active_.push_back(&stream);
-  stream.items_.push_reserved({std::move(task), next_order_++});
+  stream.items_.push_reserved({std::move(task), next_order_++, is_handed_over});
 }
 
 bool Executor::pass() {
@@ -299,7 +304,9 @@ bool Executor::gated(const Stream& stream) const {
 
 // The task is given back before anyone can see that it is done.
 void Executor::finish_head(Stream& stream) {
-  stream.items_.pop().task.reset();
+  Stream::Item done = stream.items_.pop();
+  done.task.reset();
+  if (done.is_handed_over) handed_over_.fetch_sub(1);
   count_up(stream.finished_);
   count_down(queued_);
 }
@@ -379,10 +386,10 @@ bool Executor::look_briefly(const Condition& condition, int looks) {
 }
 
 // The driver thread's turn: until there is nothing to do, or somebody waits for it himself, or
-// comes by with more work and so drives without waiting, unless it was left to this thread.
-void Executor::drive_unwatched(bool handed_over) {
-  const auto stop = [this, handed_over, seen = visits()] {
-    return !unwatched() || (!handed_over && visits() != seen) || process_exiting();
+// comes by with more work and so drives without waiting, unless some was handed over.
+void Executor::drive_unwatched() {
+  const auto stop = [this, seen = visits()] {
+    return !unwatched() || (!has_handed_over() && visits() != seen) || process_exiting();
   };
   const Condition condition(stop);
   Backoff backoff(WaitPolicy::lean());  // nobody waits, and the cores may be busy computing

@@ -76,13 +76,14 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Appends the task to the stream and tries at once what can be done without waiting, or leaves it
-  // to the executor's thread, if it is long and callers go away. Throws only if memory runs out or
-  // the process is a forked child; the task is then the caller's still.
+  // Appends the task to the stream and tries at once what can be done without waiting, or hands it
+  // over to the executor's thread, if it is long and callers go away, or if that is so of what is
+  // queued. Throws only if memory runs out or the process is a forked child; the task is then the
+  // caller's still.
   void submit(Stream& stream, TaskPtr&& task, Extent extent);
 
   // The same for what may not need a task. Throws what begin() throws. False: it was not begun,
-  // because something is queued on this device, or somebody else drives.
+  // because something is queued on this device, or somebody else drives, or is to drive.
   bool try_at_once(Stream& stream, Beginning& beginning);
 
   // Waits here and drives until the condition holds; false if the wait ended before. The condition
@@ -101,12 +102,17 @@ class Executor {
   // waits, and lends its core to others if it is needed there.
   void visit();
 
+  // Somebody asks for what may be over already: he is not away.
+  void note_return() noexcept { absences_.end(); }
+
   // Something outside of poll() finished: tries at once to go on, and wakes whoever sleeps.
   void nudge();
 
   bool pending() const noexcept { return queued_.load() != 0 || inboxed_.load() != 0; }
   // Pending, and no thread waits for it.
   bool unwatched() const noexcept { return pending() && watchers_.load() == 0; }
+  // Something that is not over was handed over to the executor's thread.
+  bool has_handed_over() const noexcept { return handed_over_.load() != 0; }
   // A thread waits for something here.
   bool is_watched() const noexcept { return watchers_.load(std::memory_order_relaxed) > 0; }
 
@@ -134,6 +140,7 @@ class Executor {
   struct Inboxed {
     Stream* stream;
     TaskPtr task;
+    bool is_handed_over;
   };
 
   // All of these need the drive lock.
@@ -142,12 +149,12 @@ class Executor {
   void settle(Stream& stream, TaskPtr&& rest) noexcept;
   void begin_alone(Stream& stream, TaskPtr&& task);
   void submit_here(Stream& stream, TaskPtr&& task);
-  void hand_over(Stream& stream, TaskPtr&& task);
-  void put_into_inbox(Stream& stream, TaskPtr&& task);
+  void leave_in_inbox(Stream& stream, TaskPtr&& task, bool is_handed_over);
+  void put_into_inbox(Stream& stream, TaskPtr&& task, bool is_handed_over);
   bool drain_inbox();
   void append(Stream& stream, TaskPtr&& task);
   void make_room(Stream& stream);
-  void place(Stream& stream, TaskPtr&& task) noexcept;
+  void place(Stream& stream, TaskPtr&& task, bool is_handed_over) noexcept;
   bool advance(Stream& stream);
   bool gated(const Stream& stream) const;
   void finish_head(Stream& stream);
@@ -156,7 +163,7 @@ class Executor {
 
   bool drive_briefly(const Condition& condition, int looks);
   bool look_briefly(const Condition& condition, int looks);
-  void drive_unwatched(bool handed_over);
+  void drive_unwatched();
   bool drive_around();
   void arm_if_unwatched();
   // Doorbell::ring() without its fence, for after unlock(), which is one.
@@ -183,10 +190,11 @@ class Executor {
   Counter inboxed_{0};                 // tasks in the inbox
   std::atomic<int> watchers_{0};       // threads within drive_until
 
-  Absences absences_;
   alignas(kApart) DriveLock lock_;
   Counter visits_{0};  // rounds that other threads than the driver's drove, roughly
   std::atomic<std::int64_t> checked_ns_{0};  // when heads were last checked
+  std::atomic<int> handed_over_{0};          // tasks that the driver is to do, not yet done
+  Absences absences_;
   // Under the drive lock.
   std::vector<Stream*> active_;                   // streams that have queued tasks
   std::vector<std::shared_ptr<Stream>> retired_;  // freed when the pass is over

@@ -49,6 +49,7 @@ void Stream::enqueue_rows(const RowCopy& rows) { enqueue(make_rows_task(device_,
 void Stream::enqueue_rows(const RowFill& rows) { enqueue(make_rows_task(device_, rows)); }
 
 bool Stream::query() {
+  device_.executor().note_return();
   if (!idle()) device_.executor().visit();
   return idle();
 }

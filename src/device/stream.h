@@ -72,6 +72,7 @@ class Stream {
   struct Item {
     TaskPtr task;
     std::uint64_t order;  // among all tasks of the device
+    bool is_handed_over;  // to its thread
   };
 
   Device& device_;

@@ -77,9 +77,10 @@ bool ScheduleRun::take_together(const PlannedStep& step, ByteView borrowed, cons
                                 std::byte* kept) {
   is_copied_ = false;
   if (kept == nullptr) return true;
-  const bool past_caches = spec_.past_caches && step.for_good;
-  const RecvLink::Copied copied =
-      step.recv->copy_together(borrowed, {kept, past_caches, own, combination_});
+  // What is read where it is written is in the caches already.
+  const bool past_caches = spec_.past_caches && step.for_good && kept != own;
+  const RecvLink::Copied copied = step.recv->copy_together(
+      borrowed, {kept, past_caches, own, combination_, step.received_first});
   is_copied_ = copied == RecvLink::Copied::kDone;
   copying_ = copied == RecvLink::Copied::kUnderWay ? step.recv : nullptr;
   if (is_copied_ && own != nullptr && step.dst.buffer == Buffer::kOutput) {

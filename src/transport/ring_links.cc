@@ -39,12 +39,12 @@ constexpr bool is_within(std::uint64_t offset, std::uint64_t bytes, std::uint64_
 }
 
 // A piece of what is taken together, by whoever of the two.
-void take(std::byte* to, ByteView from, bool past_caches, const std::byte* operand,
-          const Combination& combination) {
-  if (operand == nullptr) {
-    (past_caches ? copy_streaming : copy)(to, from.data(), from.size());
+void take(ByteView from, const RecvLink::Taking& taking) {
+  if (taking.operand == nullptr) {
+    (taking.past_caches ? copy_streaming : copy)(taking.into, from.data(), from.size());
   } else {
-    combination.combine(to, operand, from, past_caches);
+    taking.combination.combine(taking.into, taking.operand, from, {taking.operand_last},
+                               taking.past_caches);
   }
 }
 
@@ -141,8 +141,9 @@ class RingSendLink final : public SendLink {
       std::byte* const theirs = peer_reach_->heap.base;
       std::byte* const to = theirs + piece.to;
       map_by_reading(to, piece.bytes);
-      take(to, {heap_.base + piece.from, piece.bytes}, piece.past_caches,
-           piece.combination != 0 ? theirs + piece.operand : nullptr, combination);
+      take({heap_.base + piece.from, piece.bytes},
+           {to, piece.past_caches, piece.combination != 0 ? theirs + piece.operand : nullptr,
+            combination, piece.operand_last});
       return copy_.done();
     }
     const auto* const from = reinterpret_cast<const std::byte*>(piece.from);
@@ -240,7 +241,8 @@ class RingRecvLink final : public RecvLink {
   Copied copy_together(ByteView borrowed, const Taking& taking) override {
     std::byte* const into = taking.into;
     if (!is_copying_) {
-      if (borrowed.data() == into) return Copied::kDone;  // the kernel has put it there
+      const bool is_there = borrowed.data() == into && taking.operand == nullptr;
+      if (is_there) return Copied::kDone;  // the kernel has put it there
       const bool is_ours =
           heap_.holds({into, borrowed.size()}) &&
           (taking.operand == nullptr || heap_.holds({taking.operand, borrowed.size()}));
@@ -294,12 +296,15 @@ class RingRecvLink final : public RecvLink {
     if (operand != nullptr) {
       offer.operand = static_cast<std::uint64_t>(operand - heap_.base);
       offer.combination = taking.combination.name;
+      offer.operand_last = taking.operand_last;
     }
     copy_.open(offer);
     is_copying_ = true;
     while (const std::optional<SharedPiece> piece = copy_.take()) {
-      take(taking.into + piece->at, borrowed.subspan(piece->at, piece->bytes), taking.past_caches,
-           operand != nullptr ? operand + piece->at : nullptr, taking.combination);
+      Taking part = taking;
+      part.into += piece->at;
+      if (operand != nullptr) part.operand += piece->at;
+      take(borrowed.subspan(piece->at, piece->bytes), part);
     }
     copy_.close();
   }

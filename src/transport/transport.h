@@ -151,6 +151,7 @@ class RecvLink {
     bool past_caches = false;
     const std::byte* operand = nullptr;  // null: it is copied
     Combination combination = {};        // else
+    bool operand_last = false;
   };
   enum class Copied : std::uint8_t { kNothing, kUnderWay, kDone };
   virtual Copied copy_together(ByteView, const Taking&) { return Copied::kNothing; }

@@ -80,12 +80,14 @@ TEST_F(SharedCopyTest, says_what_it_is_combined_with) {
   SharedCopyOwner::Offer offer{1000, 2000, 3 * kPiece};
   offer.operand = 3000;
   offer.combination = 17;
+  offer.operand_last = true;
   owner_.open(offer);
   EXPECT_EQ(owner_.take()->at, 0u);
   const auto helped = giver_.take(kProcess, any);
   ASSERT_TRUE(helped);
   EXPECT_EQ(helped->operand, 3000 + kPiece);
   EXPECT_EQ(helped->combination, 17u);
+  EXPECT_TRUE(helped->operand_last);
   owner_.take();
   owner_.close();
   giver_.done();

@@ -1,11 +1,12 @@
 """Every bandwidth tool, all its types, operations and roots, with ranks as threads, as devices of one
-thread, as processes and mixed: no value is wrong. Also where messages are many slices.
+thread, as processes and mixed: no value is wrong. Also where messages are many slices, and where
+two ranks make a long sum together.
 
 usage: perf_family_test.py <folder of the tools> [--all | --few]
 
 --all: every number of ranks from 1 to 9 in each way (minutes); without, a choice of them (seconds);
---few: one of each way, reductions to one root, slices in one way (for tools that are instrumented,
-and take ten times as long).
+--few: one of each way, reductions to one root, slices in one way, long sums of one type (for tools
+that are instrumented, and take ten times as long).
 """
 
 import os
@@ -20,6 +21,10 @@ ROOTED = {"broadcast", "gather", "reduce", "scatter"}
 UNDEFINED_IN_PLACE = {"sendrecv"}
 # Of 4300 bytes: up to 34 slices, in several passes.
 SHORT_SLICES = {"CATENARY_SLOT_BYTES": "128", "CATENARY_SLOTS": "5"}
+SHORT_SIZES = ("0", "4300")
+# Pieces of 32 KB, and some more.
+LONG_SIZES = ("1048600",)
+LONG_SUMS = ("reduce", "reduce_scatter")
 
 
 def shapes(options):
@@ -45,9 +50,9 @@ def takes_all_roots(tool, options):
     return tool in ROOTED and not (tool in REDUCING and "--few" in options)
 
 
-def problem(tools, tool, ranks, flags, settings, options):
-    command = [os.path.join(tools, tool + "_perf"), *flags, "-b", "0", "-e", "4300", "-i", "4300",
-               "-n", "1", "-w", "0", "-d", "all", "-c", "1"]
+def problem(tools, tool, ranks, flags, settings, options, sizes=SHORT_SIZES, types="all"):
+    command = [os.path.join(tools, tool + "_perf"), *flags, "-b", sizes[0], "-e", sizes[-1],
+               "-i", "4300", "-n", "1", "-w", "0", "-d", types, "-c", "1"]
     command += ["-o", "all"] if tool in REDUCING else []
     command += ["-r", "all" if takes_all_roots(tool, options) else "1"] if tool in ROOTED else []
     try:
@@ -63,7 +68,7 @@ def problem(tools, tool, ranks, flags, settings, options):
         return said
     rows = [line for line in done.stdout.splitlines() if line and not line.startswith("#")]
     roots = ranks if takes_all_roots(tool, options) else 1
-    wanted = 2 * 12 * (6 if tool in REDUCING else 1) * roots
+    wanted = len(sizes) * (12 if types == "all" else 1) * (6 if tool in REDUCING else 1) * roots
     if len(rows) != wanted:
         return f"{said}{len(rows)} rows instead of {wanted}"
     for row in rows:
@@ -84,7 +89,13 @@ def main(tools, options):
             if wrong is not None:
                 found.append(wrong)
                 print(wrong, flush=True)
-    print(f"{len(FAMILY) * len(runs)} runs, {len(found)} of them wrong")
+    for tool in LONG_SUMS:
+        types = "uint8" if "--few" in options else "all"
+        wrong = problem(tools, tool, 2, ["--procs", "2"], {}, options, LONG_SIZES, types)
+        if wrong is not None:
+            found.append(wrong)
+            print(wrong, flush=True)
+    print(f"{len(FAMILY) * len(runs) + len(LONG_SUMS)} runs, {len(found)} of them wrong")
     return bool(found)
 
 

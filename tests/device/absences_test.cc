@@ -78,6 +78,30 @@ TEST(Absences, count_from_the_second_on) {
   EXPECT_FALSE(absences.are_usual());
 }
 
+// What a caller does for us meanwhile takes as long as it takes.
+TEST(Absences, are_without_what_is_done_here) {
+  Absences absences;
+  for (int i = 0; i < kSoManyCount; ++i) {
+    absences.begin();
+    for (int k = 0; k < 3; ++k) {
+      compute_us(500);
+      absences.go_on();
+    }
+    absences.end();
+  }
+  EXPECT_FALSE(absences.are_usual());
+}
+
+TEST(Absences, are_not_where_another_thread_waits) {
+  Absences absences;
+  for (int i = 0; i < kSoManyCount; ++i) {
+    absences.begin();
+    sleep_us(1000);
+    std::thread([&] { absences.end(); }).join();
+  }
+  EXPECT_FALSE(absences.are_usual());
+}
+
 // Several come one after the other to who waits for them all.
 TEST(Absences, end_once) {
   Absences absences;

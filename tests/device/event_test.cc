@@ -102,10 +102,16 @@ TEST(Event, measures_the_time_between_two) {
   Event start(true);
   Event stop(true);
   device.default_stream().record(start);
-  device.default_stream().enqueue_host_function([](void*) { std::this_thread::sleep_for(20ms); },
-                                                nullptr);
+  std::atomic<bool> looked{false};
+  device.default_stream().enqueue_host_function(
+      [](void* flag) {
+        while (!static_cast<std::atomic<bool>*>(flag)->load()) std::this_thread::yield();
+        std::this_thread::sleep_for(20ms);
+      },
+      &looked);
   device.default_stream().record(stop);
   EXPECT_EQ(status_of_elapsed(start, stop), DeviceStatus::kNotReady);
+  looked = true;
   stop.synchronize();
   EXPECT_GE(Event::elapsed_ms(start, stop), 19.f);
   EXPECT_LT(Event::elapsed_ms(start, stop), 5000.f);

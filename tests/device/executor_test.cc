@@ -227,42 +227,6 @@ TEST(Executor, takes_over_between_visits_that_are_far_apart) {
   stream.synchronize();
 }
 
-// Enqueues something long, which takes two polls, and tells who made the first of them.
-std::thread::id first_poller(Stream& stream, std::chrono::microseconds away) {
-  std::atomic<std::thread::id> poller{};
-  stream.enqueue(TaskPtr(new TestTask([&] {
-                   const bool is_first = poller.load() == std::thread::id();
-                   if (is_first) poller = std::this_thread::get_id();
-                   return is_first ? Task::Progress::kSome : Task::Progress::kDone;
-                 })),
-                 Extent::kLong);
-  if (away.count() != 0) std::this_thread::sleep_for(away);
-  stream.synchronize();
-  return poller;
-}
-
-TEST(Executor, leaves_to_its_thread_what_is_long_where_callers_go_away) {
-  Stream& stream = *fresh_device().create_stream(true);
-  const std::thread::id self = std::this_thread::get_id();
-  EXPECT_EQ(first_poller(stream, 1ms), self) << "nothing is known yet";
-  EXPECT_TRUE(comes_true([&] { return first_poller(stream, 1ms) != self; }));
-  EXPECT_TRUE(comes_true([&] { return first_poller(stream, 0ms) == self; }))
-      << "they come right back now";
-}
-
-// Again and again, also after a sleep of its own. A loaded machine may not wake it in time.
-TEST(Executor, takes_over_what_is_left_to_it) {
-  Stream& stream = *fresh_device().create_stream(true);
-  const std::thread::id self = std::this_thread::get_id();
-  for (int i = 0; i < 4; ++i) first_poller(stream, 1ms);
-  int left_to_it = 0;
-  for (int i = 0; i < 200; ++i) {
-    const std::chrono::microseconds away = i % 50 == 0 ? 30ms : 2ms;
-    left_to_it += first_poller(stream, away) != self ? 1 : 0;
-  }
-  EXPECT_GT(left_to_it, 100);
-}
-
 TEST(Executor, takes_over_what_a_waiter_leaves_behind) {
   Device& device = fresh_device();
   Stream& stream = *device.create_stream(true);

@@ -93,7 +93,8 @@ struct FakeRecv final : RecvLink {
     const Copied now = asked <= copied.size() ? copied[asked - 1] : Copied::kNothing;
     if (now != Copied::kDone) return now;
     if (taking.operand != nullptr) {
-      taking.combination.combine(taking.into, taking.operand, borrowed, taking.past_caches);
+      taking.combination.combine(taking.into, taking.operand, borrowed, {taking.operand_last},
+                                 taking.past_caches);
     } else {
       std::memcpy(taking.into, borrowed.data(), borrowed.size());
     }

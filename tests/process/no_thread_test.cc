@@ -1,9 +1,9 @@
 // A system that has no thread left when the library wants one: an error that says so, no wait for
 // ranks that never start, and nothing left behind.
 #include <gtest/gtest.h>
-#include <pthread.h>
 
 #include "tests/support/crew.h"
+#include "tests/support/no_threads.h"
 #include "tests/support/processes.h"
 #include "tests/support/rank_group.h"
 
@@ -11,24 +11,6 @@ namespace catenary::testing {
 namespace {
 
 using namespace std::chrono_literals;
-
-// No thread can be made while this lives: none has room for its stack.
-class NoThreads {
- public:
-  NoThreads() {
-    pthread_attr_t impossible;
-    require(::pthread_getattr_default_np(&before_) == 0, "pthread_getattr_default_np");
-    require(::pthread_attr_init(&impossible) == 0, "pthread_attr_init");
-    require(::pthread_attr_setstacksize(&impossible, std::size_t{1} << 60) == 0, "stack size");
-    require(::pthread_setattr_default_np(&impossible) == 0, "pthread_setattr_default_np");
-  }
-  ~NoThreads() { ::pthread_setattr_default_np(&before_); }
-  NoThreads(const NoThreads&) = delete;
-  NoThreads& operator=(const NoThreads&) = delete;
-
- private:
-  pthread_attr_t before_;
-};
 
 void require_refused(ncclResult_t result, const std::string& what) {
   require_result(result, ncclSystemError, what);
