@@ -157,6 +157,7 @@ void Device::synchronize() {
 }
 
 void Device::wait_for_default_stream() {
+  executor_.note_return();
   if (!executor_.pending()) return;
   const auto point = std::make_shared<EventPoint>(*this);
   default_stream_.enqueue(make_record_task(point));

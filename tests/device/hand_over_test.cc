@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
 
 #include "src/base/clock.h"
@@ -24,25 +25,32 @@ using testing::TestTask;
 
 class HandOver : public ::testing::Test {
  protected:
-  // Something long, which takes two polls, and notes who made the first of them.
-  void enqueue_long() {
+  // Something long, which notes who makes the first of its polls.
+  void enqueue_long(int polls) {
     poller_ = std::thread::id();
-    stream_.enqueue(TaskPtr(new TestTask([this] {
-                      const bool is_first = poller_.load() == std::thread::id();
-                      if (is_first) poller_ = std::this_thread::get_id();
-                      return is_first ? Task::Progress::kSome : Task::Progress::kDone;
+    stream_.enqueue(TaskPtr(new TestTask([this, polls]() mutable {
+                      if (poller_.load() == std::thread::id()) {
+                        poller_ = std::this_thread::get_id();
+                      }
+                      return --polls > 0 ? Task::Progress::kSome : Task::Progress::kDone;
                     })),
                     Extent::kLong);
   }
-  // Whether that was this thread.
-  bool is_done_here(std::chrono::milliseconds away) {
-    enqueue_long();
-    std::this_thread::sleep_for(away);
+  bool was_here() const { return poller_.load() == std::this_thread::get_id(); }
+  // Until all is done, however long that takes, and for a while in any case: if the thread has got
+  // our core, all may be done already.
+  void go_away() {
+    std::this_thread::sleep_for(1ms);
+    EXPECT_TRUE(comes_true([this] { return stream_.idle(); }));
+  }
+  bool is_done_here_although_we_go_away() {
+    enqueue_long(2);
+    go_away();
     stream_.synchronize();
-    return poller_.load() == std::this_thread::get_id();
+    return was_here();
   }
   void go_away_often() {
-    for (int i = 0; i < 4; ++i) is_done_here(1ms);
+    for (int i = 0; i < 4; ++i) is_done_here_although_we_go_away();
   }
   static void compute() {
     const std::int64_t end = now_ns() + 1'000'000;
@@ -51,92 +59,96 @@ class HandOver : public ::testing::Test {
   }
 
   Device& device_ = fresh_device();
-  Stream& stream_ = *device_.create_stream(true);
+  Stream& stream_ = *device_.create_stream(false);
   std::atomic<std::thread::id> poller_{};
 };
 
 TEST_F(HandOver, is_where_callers_go_away) {
-  EXPECT_TRUE(is_done_here(1ms)) << "nothing is known yet";
-  EXPECT_TRUE(comes_true([this] { return !is_done_here(1ms); }));
+  EXPECT_TRUE(is_done_here_although_we_go_away()) << "nothing is known yet";
+  EXPECT_TRUE(comes_true([this] { return !is_done_here_although_we_go_away(); }));
 }
 
 TEST_F(HandOver, is_not_any_more_once_they_come_right_back) {
   go_away_often();
-  for (int i = 0; i < 16; ++i) is_done_here(0ms);
-  EXPECT_TRUE(is_done_here(1ms));
+  for (int i = 0; i < 16; ++i) {
+    enqueue_long(2);
+    stream_.synchronize();
+  }
+  EXPECT_TRUE(is_done_here_although_we_go_away());
 }
 
-// Again and again, also after a sleep of its own. A loaded machine may not wake it in time.
+// Again and again, also after a sleep of the thread's own.
 TEST_F(HandOver, is_taken_up) {
   go_away_often();
-  int left_to_it = 0;
-  for (int i = 0; i < 200; ++i) left_to_it += is_done_here(i % 50 == 0 ? 30ms : 2ms) ? 0 : 1;
-  EXPECT_GT(left_to_it, 100);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(is_done_here_although_we_go_away());
+    if (i % 25 == 0) std::this_thread::sleep_for(30ms);
+  }
 }
 
-// Who waits for an event waits as well, although all is over when he comes.
-TEST_F(HandOver, is_not_for_who_waits_by_events) {
-  const auto wait = [this](bool asks) {
-    Event event(false);
-    stream_.record(event);
-    if (asks) {
-      while (!event.query()) {
-      }
-    } else {
-      event.synchronize();
+// Who waits in another way than by synchronizing waits as well, although all is over when he comes.
+TEST_F(HandOver, is_not_for_who_waits_however_he_does_that) {
+  const std::function<void()> ways[] = {[this] {
+                                          Event event(false);
+                                          stream_.record(event);
+                                          event.synchronize();
+                                        },
+                                        [this] {
+                                          Event event(false);
+                                          stream_.record(event);
+                                          while (!event.query()) {
+                                          }
+                                        },
+                                        [this] {
+                                          while (!stream_.query()) {
+                                          }
+                                        },
+                                        [this] { device_.wait_for_default_stream(); },
+                                        [this] { device_.synchronize(); }};
+  for (const auto& wait : ways) {
+    for (int i = 0; i < 20; ++i) {
+      enqueue_long(1);
+      wait();
+      compute();
     }
-    compute();
-  };
-  for (int i = 0; i < 20; ++i) {
-    enqueue_long();
-    wait(i % 2 == 0);
+    enqueue_long(1);
+    EXPECT_TRUE(was_here()) << "way " << &wait - ways;
+    stream_.synchronize();
   }
-  EXPECT_TRUE(is_done_here(0ms));
-  for (int i = 0; i < 20; ++i) {
-    enqueue_long();
-    while (!stream_.query()) {
-    }
-    compute();
-  }
-  enqueue_long();
-  EXPECT_EQ(poller_.load(), std::this_thread::get_id());
-  stream_.synchronize();
 }
 
 // A mark is put behind it before the caller goes, by most programs.
-TEST_F(HandOver, holds_for_what_comes_behind_it) {
-  const auto marks_and_goes = [this](std::atomic<std::thread::id>& marker) {
-    enqueue_long();
-    stream_.enqueue(task_of([&] { marker = std::this_thread::get_id(); }));
-    std::this_thread::sleep_for(2ms);
-    stream_.synchronize();
-  };
-  int left_to_it = 0;
+TEST_F(HandOver, holds_although_something_short_comes_behind_it) {
+  go_away_often();
   for (int i = 0; i < 50; ++i) {
-    std::atomic<std::thread::id> marker{};
-    marks_and_goes(marker);
-    const bool here =
-        poller_.load() == std::this_thread::get_id() || marker.load() == std::this_thread::get_id();
-    left_to_it += here ? 0 : 1;
+    enqueue_long(2);
+    stream_.enqueue(task_of([] {}));
+    go_away();
+    EXPECT_FALSE(was_here());
+    stream_.synchronize();
   }
-  EXPECT_GT(left_to_it, 25);
 }
 
 // Then what follows is short only, and may be a lot.
 TEST_F(HandOver, is_not_for_who_does_other_things_here) {
   for (int i = 0; i < 20; ++i) {
-    enqueue_long();
+    enqueue_long(1);
     for (int k = 0; k < 10; ++k) stream_.enqueue(task_of([] { compute(); }));
     stream_.synchronize();
   }
-  enqueue_long();
-  EXPECT_EQ(poller_.load(), std::this_thread::get_id());
+  enqueue_long(1);
+  EXPECT_TRUE(was_here());
   stream_.synchronize();
 }
 
 TEST_F(HandOver, is_not_without_a_thread) {
   const NoThreads none;
-  for (int i = 0; i < 10; ++i) EXPECT_TRUE(is_done_here(1ms));
+  for (int i = 0; i < 10; ++i) {
+    enqueue_long(1);
+    EXPECT_TRUE(was_here());
+    compute();
+    stream_.synchronize();
+  }
 }
 
 }  // namespace
