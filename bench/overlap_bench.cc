@@ -7,26 +7,20 @@
 // are measured in turns, with the work alone and the all-reduce alone; microseconds an iteration,
 // medians of 21 rounds, of rank 0. Work is a loop that keeps a core, or a sleep that leaves it to
 // others. "hidden" is what overlapping saves, of all that communication adds in sequence.
-#include <sched.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <new>
+#include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "bench/perf/device_stream.h"
 #include "bench/perf/failure.h"
+#include "bench/perf/launcher.h"
 #include "include/nccl.h"
 
 namespace catenary::perf {
@@ -44,13 +38,6 @@ struct Settings {
   std::size_t bytes = std::size_t{1} << 20;
   bool mapped = true;
   int ranks = 2;
-};
-
-// What all processes see.
-struct Board {
-  std::array<std::atomic<int>, kMostRanks> meetings{};
-  std::atomic<bool> has_id{false};
-  ncclUniqueId id{};
 };
 
 struct Work {
@@ -79,14 +66,15 @@ enum Mode { kWorkAlone, kReduceAlone, kInSequence, kOverlapped, kModes };
 
 class Rank {
  public:
-  Rank(const Settings& settings, Board& board, int rank)
-      : settings_(settings), board_(board), rank_(rank), stream_(use_device(rank), false) {
-    if (rank == 0) {
-      check_nccl(ncclGetUniqueId(&board.id));
-      board.has_id.store(true);
-    }
-    while (!board.has_id.load()) ::sched_yield();
-    check_nccl(ncclCommInitRank(&comm_, settings.ranks, board.id, rank));
+  Rank(const Settings& settings, Launcher& launcher)
+      : settings_(settings),
+        launcher_(launcher),
+        stream_(use_device(launcher.place().process), false) {
+    const Place place = launcher.place();
+    ncclUniqueId id;
+    if (place.process == 0) check_nccl(ncclGetUniqueId(&id));
+    launcher.broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
+    check_nccl(ncclCommInitRank(&comm_, place.processes, id, place.process));
     input_ = allocate();
     output_ = allocate();
   }
@@ -97,18 +85,19 @@ class Rank {
   // All ranks loop at the same time, as they will.
   void calibrate() {
     constexpr long kTurns = 20'000'000;
-    meet();
+    launcher_.barrier();
     const Clock::time_point begin = Clock::now();
     Work::loop(kTurns);
     turns_per_us_ = static_cast<double>(kTurns) / Microseconds(Clock::now() - begin).count();
   }
 
+  // Who was woken first waits for the others where they communicate, before it is timed.
   std::array<double, kModes> measure(const Work& work) {
     std::array<std::vector<double>, kModes> times;
     for (int round = 0; round < kRounds; ++round) {
       for (int mode = 0; mode < kModes; ++mode) {
+        launcher_.barrier();
         time(static_cast<Mode>(mode), work, kRehearsed);
-        meet();
         times.at(static_cast<std::size_t>(mode))
             .push_back(time(static_cast<Mode>(mode), work, kIterations));
       }
@@ -133,13 +122,6 @@ class Rank {
     return buffer;
   }
 
-  void meet() {
-    board_.meetings.at(static_cast<std::size_t>(rank_)).store(++met_);
-    for (int other = 0; other < settings_.ranks; ++other) {
-      while (board_.meetings.at(static_cast<std::size_t>(other)).load() < met_) ::sched_yield();
-    }
-  }
-
   double time(Mode mode, const Work& work, int iterations) {
     const Clock::time_point begin = Clock::now();
     for (int i = 0; i < iterations; ++i) {
@@ -156,33 +138,32 @@ class Rank {
   }
 
   const Settings& settings_;
-  Board& board_;
-  const int rank_;
+  Launcher& launcher_;
   Stream stream_;
   Event event_;
   ncclComm_t comm_ = nullptr;
   void* input_ = nullptr;
   void* output_ = nullptr;
-  int met_ = 0;
   double turns_per_us_ = 0;
 };
 
-void run_rank(const Settings& settings, Board& board, int rank) {
+void run(const Settings& settings, Launcher& launcher) {
   constexpr Work kWorks[] = {{Work::Kind::kLoop, 50},
                              {Work::Kind::kLoop, 200},
                              {Work::Kind::kLoop, 1000},
                              {Work::Kind::kSleep, 200},
                              {Work::Kind::kSleep, 1000}};
-  Rank self(settings, board, rank);
+  const bool speaks = launcher.place().process == 0;
+  Rank self(settings, launcher);
   self.calibrate();
-  if (rank == 0) {
+  if (speaks) {
     std::printf("%zu bytes, %s buffers, %d ranks\n%16s %10s %12s %12s %12s %8s\n", settings.bytes,
                 settings.mapped ? "mapped" : "private", settings.ranks, "work (us)", "alone",
                 "all-reduce", "in sequence", "overlapped", "hidden");
   }
   for (const Work& work : kWorks) {
     const auto times = self.measure(work);
-    if (rank != 0) continue;
+    if (!speaks) continue;
     const double added = times[kInSequence] - times[kWorkAlone];
     const double saved = times[kInSequence] - times[kOverlapped];
     std::printf("%10s %5d %10.1f %12.1f %12.1f %12.1f", work.name(), work.us, times[kWorkAlone],
@@ -206,47 +187,18 @@ Settings parse(int argc, char** argv) {
   return settings;
 }
 
-// The status of a rank that went wrong; the others, who wait for it, are ended.
-int run(const Settings& settings) {
-  void* const memory =
-      ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw_errno("mmap", errno);
-  Board& board = *new (memory) Board;
-  std::vector<pid_t> ranks;
-  for (int rank = 0; rank < settings.ranks; ++rank) {
-    const pid_t child = ::fork();
-    if (child < 0) throw_errno("fork", errno);
-    if (child != 0) {
-      ranks.push_back(child);
-      continue;
-    }
-    try {
-      run_rank(settings, board, rank);
-      std::_Exit(0);
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "%s\n", error.what());
-      std::_Exit(2);
-    }
-  }
-  int worst = 0;
-  while (!ranks.empty()) {
-    int status = 0;
-    std::erase(ranks, ::wait(&status));
-    if (status == 0 || worst != 0) continue;
-    worst = WIFEXITED(status) ? WEXITSTATUS(status) : 2;
-    for (const pid_t rank : ranks) ::kill(rank, SIGKILL);
-  }
-  return worst;
-}
-
 }  // namespace
 }  // namespace catenary::perf
 
 int main(int argc, char** argv) {
+  using namespace catenary::perf;
   try {
-    return catenary::perf::run(catenary::perf::parse(argc, argv));
+    const Settings settings = parse(argc, argv);
+    const std::unique_ptr<Launcher> launcher = fork_processes(settings.ranks);
+    run(settings, *launcher);
+    return EXIT_SUCCESS;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
-    return 1;
+    return EXIT_FAILURE;
   }
 }
