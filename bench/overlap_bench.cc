@@ -78,7 +78,12 @@ class Rank {
     input_ = allocate();
     output_ = allocate();
   }
-  ~Rank() { ncclCommAbort(comm_); }
+  ~Rank() {
+    ncclCommAbort(comm_);
+    for (void* const buffer : {input_, output_}) {
+      settings_.mapped ? static_cast<void>(ncclMemFree(buffer)) : std::free(buffer);
+    }
+  }
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
 
