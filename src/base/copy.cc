@@ -22,25 +22,68 @@ void copy(void* out, const void* in, std::size_t bytes) {
 }
 
 #ifdef __x86_64__
-void copy_streaming(void* out, const void* in, std::size_t bytes) {
-  constexpr std::size_t kLine = 64;
-  auto* to = static_cast<std::byte*>(out);
-  const auto* from = static_cast<const std::byte*>(in);
-  // Whole lines only: a line that is stored in parts costs a read after all.
-  const std::size_t head = std::min(bytes, -reinterpret_cast<std::uintptr_t>(out) % kLine);
+namespace {
+
+constexpr std::size_t kLine = 64;
+// So far ahead lines are fetched, which processors do by themselves up to the end of a page. What
+// lies behind the end may be another core's, and is left alone.
+constexpr std::size_t kAhead = 2048;
+
+void fetch(const std::byte* from, std::size_t offset, std::size_t bytes) {
+  if (offset < bytes) __builtin_prefetch(from + offset);
+}
+
+// Stores whole lines only: one that is stored in parts costs a read after all. `also` does with
+// each line what else is to be done, and with what remains at both ends.
+template <class Also>
+[[gnu::always_inline]] inline void stream(std::byte* to, const std::byte* from, std::size_t bytes,
+                                          const Also& also) {
+  const std::size_t head = std::min(bytes, -reinterpret_cast<std::uintptr_t>(to) % kLine);
   std::memcpy(to, from, head);
+  also(0, head);
   std::size_t offset = head;
   for (; offset + kLine <= bytes; offset += kLine) {
+    fetch(from, offset + kAhead, bytes);
     __m128i part[4];
     std::memcpy(part, from + offset, kLine);
     for (int i = 0; i < 4; ++i)
       _mm_stream_si128(reinterpret_cast<__m128i*>(to + offset) + i, part[i]);
+    also(offset, kLine);
   }
   std::memcpy(to + offset, from + offset, bytes - offset);
+  also(offset, bytes - offset);
   _mm_sfence();
+}
+
+}  // namespace
+
+void copy_streaming(void* out, const void* in, std::size_t bytes) {
+  stream(static_cast<std::byte*>(out), static_cast<const std::byte*>(in), bytes,
+         [](std::size_t, std::size_t) {});
+}
+
+void copy_streaming_and_fetch(void* out, const void* in, std::size_t bytes, ByteView soon) {
+  stream(static_cast<std::byte*>(out), static_cast<const std::byte*>(in), bytes,
+         [soon](std::size_t at, std::size_t) { fetch(soon.data(), at, soon.size()); });
+}
+
+void copy_streaming_and_copy(void* out, void* second, const void* in, std::size_t bytes) {
+  auto* const to = static_cast<std::byte*>(second);
+  const auto* const from = static_cast<const std::byte*>(in);
+  stream(static_cast<std::byte*>(out), from, bytes,
+         [=](std::size_t at, std::size_t size) { std::memcpy(to + at, from + at, size); });
 }
 #else
 void copy_streaming(void* out, const void* in, std::size_t bytes) { copy(out, in, bytes); }
+
+void copy_streaming_and_fetch(void* out, const void* in, std::size_t bytes, ByteView) {
+  copy(out, in, bytes);
+}
+
+void copy_streaming_and_copy(void* out, void* second, const void* in, std::size_t bytes) {
+  copy(out, in, bytes);
+  copy(second, in, bytes);
+}
 #endif
 
 }  // namespace catenary

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "src/base/types.h"
+
 namespace catenary {
 
 // The C library's, which already chooses by size and processor.
@@ -22,5 +24,9 @@ inline constexpr bool kCanStream = false;
 // Writes past the caches, where it can, for results that nobody reads soon: it saves reading what
 // is overwritten and keeps the caches as they are. Done, for other threads too, when it returns.
 void copy_streaming(void* out, const void* in, std::size_t bytes);
+// And fetches what will be read `soon`, no more of it than `bytes`, while its stores are under way.
+void copy_streaming_and_fetch(void* out, const void* in, std::size_t bytes, ByteView soon);
+// And copies to a second place in the same go, by stores that do not go past the caches.
+void copy_streaming_and_copy(void* out, void* second, const void* in, std::size_t bytes);
 
 }  // namespace catenary

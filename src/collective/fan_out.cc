@@ -7,10 +7,11 @@
 namespace catenary {
 namespace {
 
-// Whether it sends what lay there before, and does nothing else. Scratch may be written again.
-bool only_sends(const Step& step) {
+// Whether it sends what lay there before, and keeps nothing else. Scratch may be written again.
+bool sends_as_it_is(const Step& step) {
   const bool stays = step.src.buffer == Buffer::kInput || step.src.buffer == Buffer::kOutput;
-  return step.recv_from == kNobody && stays && !step.dst;
+  const bool is_kept_apart = !step.dst || step.dst.buffer == Buffer::kOutput;
+  return step.recv_from == kNobody && stays && is_kept_apart;
 }
 
 class Finder {
@@ -22,8 +23,8 @@ class Finder {
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       const Step& step = steps_[i];
       if (step.send_to == kNobody) continue;
-      if (!only_sends(step) || step.src != sent_) finish_run();
-      if (!only_sends(step)) continue;
+      if (!sends_as_it_is(step) || step.src != sent_) finish_run();
+      if (!sends_as_it_is(step)) continue;
       sent_ = step.src;
       run_.push_back(i);
     }

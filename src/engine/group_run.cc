@@ -99,11 +99,12 @@ bool GroupRun::poll_members() {
 bool GroupRun::poll_messages() {
   bool moved = false;
   bool some_are_over = false;
+  ByteView soon;
   for (const std::uint32_t index : open_messages_) {
     Message& message = messages_[index];
     if (!is_on_turn(message)) continue;
     if (some_are_long_) count(message, message.run.is_open_to_writers());
-    moved = (!message.run.is_moved() && message.run.move()) || moved;
+    moved = (!message.run.is_moved() && message.run.move(soon)) || moved;
     if (!message.run.is_moved() || !message.run.try_finish()) continue;
     message.over = some_are_over = true;
     if (some_are_long_) count(message, false);

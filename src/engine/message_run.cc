@@ -17,9 +17,9 @@ constexpr std::size_t kMostLent = std::size_t{1} << 20;
 
 }  // namespace
 
-bool MessageRun::move() {
+bool MessageRun::move(ByteView& soon) {
   if (spec_.send == nullptr && spec_.recv == nullptr) return copy_own(), true;
-  return spec_.send != nullptr ? send_some() : receive_some();
+  return spec_.send != nullptr ? send_some(soon) : receive_some(soon);
 }
 
 void MessageRun::note_moved(std::size_t bytes) {
@@ -27,7 +27,7 @@ void MessageRun::note_moved(std::size_t bytes) {
   opened_ = true;
 }
 
-bool MessageRun::send_some() {
+bool MessageRun::send_some(ByteView& soon) {
   const std::byte* const data = spec_.input + moved_;
   const std::size_t rest = spec_.bytes - moved_;
   const std::size_t most = std::min(rest, kMostLent);
@@ -54,12 +54,13 @@ bool MessageRun::send_some() {
     std::memcpy(slot.data() + skip, &*loan, sizeof *loan);
   } else if (bytes > 0) {
     spec_.send->write(slot.data() + skip, {data, bytes});
+    if (spec_.past_caches) soon = {data + bytes, std::min(spec_.slice_bytes, rest - bytes)};
   }
   spec_.send->commit(skip + payload);
   return true;
 }
 
-bool MessageRun::receive_some() {
+bool MessageRun::receive_some(ByteView soon) {
   const ByteView message = spec_.recv->try_peek();
   if (message.empty()) return false;
   if (!opened_) {
@@ -80,7 +81,7 @@ bool MessageRun::receive_some() {
   if (payload.lent && is_helped()) {
     if (!take_together({payload.data, bytes}, to)) return false;
   } else {
-    keep(payload.data, to, bytes);
+    keep(payload.data, to, bytes, soon);
   }
   if (payload.lent && !spec_.recv->still_lent()) {
     throw withdrawn(spec_.rank, descriptor(), spec_.peer);
@@ -105,10 +106,11 @@ void MessageRun::copy_own() {
   opened_ = true;
 }
 
-void MessageRun::keep(const std::byte* data, std::byte* to, std::size_t bytes) const {
+void MessageRun::keep(const std::byte* data, std::byte* to, std::size_t bytes,
+                      ByteView soon) const {
   if (data == to) return;  // the kernel has put it there
   if (spec_.past_caches) {
-    copy_streaming(to, data, bytes);
+    copy_streaming_and_fetch(to, data, bytes, soon);
   } else {
     copy(to, data, bytes);
   }

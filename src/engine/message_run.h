@@ -44,8 +44,9 @@ class MessageRun {
 
   // Moves a slice, or what is lent in place of several, if it can be moved now; a message of
   // nothing opens, too. One at a time, so that slices to and from a peer take turns and go on its
-  // shuttles (shuttles.h).
-  bool move();
+  // shuttles (shuttles.h). `soon` is what a send copies into its next slot, past the caches: a
+  // receive fetches it meanwhile.
+  bool move(ByteView& soon);
   // Helps the peer to copy what was lent to it, a piece of it: for who has nothing to move. Whether
   // there was one.
   bool help() { return spec_.send != nullptr && is_helped() && spec_.send->try_help({}); }
@@ -73,13 +74,13 @@ class MessageRun {
   Descriptor descriptor() const;
 
  private:
-  bool send_some();
-  bool receive_some();
+  bool send_some(ByteView& soon);
+  bool receive_some(ByteView soon);
   void note_moved(std::size_t bytes);
   void copy_own();
   bool is_helped() const { return spec_.bytes >= kLeastHelped && spec_.least_loan != SIZE_MAX; }
   bool take_together(ByteView borrowed, std::byte* to);
-  void keep(const std::byte* data, std::byte* to, std::size_t bytes) const;
+  void keep(const std::byte* data, std::byte* to, std::size_t bytes, ByteView soon = {}) const;
 
   MessageSpec spec_;
   std::size_t moved_ = 0;

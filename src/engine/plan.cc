@@ -41,6 +41,7 @@ class Compiler {
     }
     find_what_is_returned();
     find_what_is_for_good();
+    find_what_is_sent_first();
     return std::move(plan_);
   }
 
@@ -100,6 +101,14 @@ class Compiler {
       std::for_each(first, first + step->fold_count,
                     [&](const FoldSource& source) { note(source.own); });
     }
+  }
+
+  void find_what_is_sent_first() {
+    const auto sends_input = [](const PlannedStep& step) {
+      return step.send != nullptr && step.recv == nullptr && step.src.buffer == Buffer::kInput;
+    };
+    const auto first = std::ranges::find_if(plan_.steps, sends_input);
+    if (first != plan_.steps.end()) plan_.sent_first = first->src;
   }
 
   void note_scratch(const Step& step) {

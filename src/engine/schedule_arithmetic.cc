@@ -18,34 +18,73 @@ constexpr std::size_t kBlockBytes = 8192;
 void ScheduleRun::apply(const PlannedStep& step, const std::byte* received, const std::byte* own,
                         bool own_is_input, const Places& to, std::size_t bytes) {
   if (computes(received, own, own_is_input)) {
-    return compute(step, received, own, own_is_input, to.kept, to.passed_on, bytes);
+    return compute(step, received, own, own_is_input, to, bytes);
   }
   const std::byte* from = received != nullptr ? received : own;
+  const bool streams = to.past_caches && to.kept != nullptr && to.kept != from;
+  if (to.passed_on != nullptr && streams && !step.send->writes_past_caches(bytes)) {
+    // Both in one go, but for what the link needs to find out how its stores are quickest.
+    const std::size_t done = std::min(bytes, kBlockBytes);
+    copy_streaming_and_copy(to.kept + done, to.passed_on + done, from + done, bytes - done);
+    bytes = done;
+  }
   if (to.passed_on != nullptr) step.send->write(to.passed_on, {from, bytes});
-  if (!to.past_caches) return copy_unless_same(to.kept, from, bytes);
-  if (to.kept != from) copy_streaming(to.kept, from, bytes);
+  if (!streams) return copy_unless_same(to.kept, from, bytes);
+  copy_streaming_and_fetch(to.kept, from, bytes, to.soon);
 }
 
 void ScheduleRun::compute(const PlannedStep& step, const std::byte* received, const std::byte* own,
-                          bool own_is_input, std::byte* kept, std::byte* passed_on,
-                          std::size_t bytes) {
+                          bool own_is_input, const Places& to, std::size_t bytes) {
   const bool scale_own = scaled_ && own_is_input && own != nullptr;
+  const bool is_plain = received != nullptr && !scale_own && spec_.divisor == 1;
+  // What is read where it is written is in the caches already.
+  if (is_plain && to.past_caches && to.kept != nullptr && to.kept != own) {
+    return sum_past_caches(step, received, own, to, bytes);
+  }
   alignas(64) std::array<std::byte, kBlockBytes> elsewhere;
   const bool is_written =
-      passed_on != nullptr && (kept != nullptr || step.send->writes_past_caches(bytes));
+      to.passed_on != nullptr && (to.kept != nullptr || step.send->writes_past_caches(bytes));
   const std::size_t block = is_written ? kBlockBytes : bytes;
   for (std::size_t at = 0; at < bytes; at += block) {
     const std::size_t now = std::min(block, bytes - at);
     const std::size_t count = elements_in(now);
-    std::byte* out = kept != nullptr ? kept + at : is_written ? elsewhere.data() : passed_on + at;
+    std::byte* out = to.kept != nullptr ? to.kept + at
+                     : is_written       ? elsewhere.data()
+                                        : to.passed_on + at;
     if (received == nullptr) {
       spec_.kernels->scale(out, own + at, spec_.scaling.value, count);
     } else {
       combine(step, out, received + at, own + at, scale_own, count);
     }
     if (received != nullptr && step.dst.buffer == Buffer::kOutput) finish_average(out, now);
-    if (is_written) step.send->write(passed_on + at, {out, now});
+    if (is_written) step.send->write(to.passed_on + at, {out, now});
   }
+}
+
+// What is kept goes past the caches.
+void ScheduleRun::sum_past_caches(const PlannedStep& step, const std::byte* received,
+                                  const std::byte* own, const Places& to, std::size_t bytes) {
+  const std::array<const std::byte*, 2> operands = {step.received_first ? received : own,
+                                                    step.received_first ? own : received};
+  if (to.passed_on == nullptr) {
+    const std::array<const void*, 2> sources = {operands[0], operands[1]};
+    return spec_.kernels->fold_streaming(to.kept, sources.data(), 2, elements_in(bytes));
+  }
+  alignas(64) std::array<std::byte, kBlockBytes> block;
+  // As many blocks as the link needs to find out how its stores are quickest, or all if those go
+  // past the caches, too.
+  const std::size_t in_blocks =
+      step.send->writes_past_caches(bytes) ? bytes : std::min(bytes, kBlockBytes);
+  for (std::size_t at = 0; at < in_blocks; at += kBlockBytes) {
+    const std::size_t now = std::min(kBlockBytes, in_blocks - at);
+    spec_.kernels->reduce(block.data(), operands[0] + at, operands[1] + at, elements_in(now));
+    step.send->write(to.passed_on + at, {block.data(), now});
+    copy_streaming(to.kept + at, block.data(), now);
+  }
+  if (in_blocks == bytes) return;
+  spec_.kernels->reduce_twice(to.passed_on + in_blocks, to.kept + in_blocks,
+                              operands[0] + in_blocks, operands[1] + in_blocks,
+                              elements_in(bytes - in_blocks), kernels::TwinStores::kTwinStreaming);
 }
 
 // The operands in the order that the step says: the bits may depend on it.

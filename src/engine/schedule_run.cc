@@ -35,7 +35,7 @@ void ScheduleRun::begin(const RunSpec& spec, const void* input, void* output,
   spec_.past_caches = spec.past_caches;
   spec_.descriptor.sequence = expected_.sequence = sequence;
   pass_ = step_ = slice_ = 0;
-  started_ = borrowed_ = false;
+  started_ = borrowed_ = copies_input_ = false;
   input_copy_.reset();
   staged_ = {};
   waits_for_ = kNobody;
@@ -142,6 +142,19 @@ inline ScheduleRun::Slice ScheduleRun::slice_of(const Range& part) {
           (part.count - offset) * element_bytes_};
 }
 
+// What is copied into a slot after the last step of a pass, in the next one. Out of place memory
+// has enough to do: a rank's own part is copied or summed, too.
+ByteView ScheduleRun::sent_next(const PlannedStep& step, const Slice& slice) const {
+  const Plan& plan = *spec_.plan;
+  const bool is_last = &step == &plan.steps.back() && pass_ + 1 < passes_;
+  if (!copies_input_ || !spec_.in_place || !is_last) return {};
+  const Range part = spec_.slicing.part(plan.sent_first, pass_ + 1);
+  const std::size_t bytes = part.count * element_bytes_;
+  if (slice.offset >= bytes) return {};
+  const std::byte* const next = spec_.input + part.offset * element_bytes_ + slice.offset;
+  return {next, std::min(slice.bytes, bytes - slice.offset)};
+}
+
 // Whether what is left of the pass's part can be one message: all of it is there, and is lent; or
 // the message that has come is such a one, and nothing else is to be done with it than to keep it,
 // or what the two ranks may make of it together.
@@ -214,18 +227,22 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
     whole = computes(received, own, is_input) ? kept : borrowed_ ? nullptr : as_it_is;
   }
   const bool is_lent_copy = lent && lent->is_copy;
-  const bool sends_first =
-      sends && !receives && (step.dst || whole != nullptr) && !scaled_ && !is_lent_copy;
   std::byte* sent_copy = lent || whole != nullptr ? nullptr : passed_on;
+  // The peer reads soon what it is lent, and so does who sends from memory.
+  const bool is_read_soon = kept == whole || (lent && lent->memory.data() == kept);
+  const bool past_caches = spec_.past_caches && step.for_good && !is_read_soon;
+  copies_input_ = copies_input_ || (sent_copy != nullptr && own != nullptr && is_input);
+  const bool in_one_go = past_caches && sent_copy != nullptr && kept != own &&
+                         !step.send->writes_past_caches(slice.bytes);
+  const bool sends_first = sends && !receives && (step.dst || whole != nullptr) && !scaled_ &&
+                           !is_lent_copy && !in_one_go;
   if (sends_first) {  // so that the peer need not wait until we have our own copy
     apply(step, nullptr, own, is_input, {.passed_on = sent_copy}, slice.bytes);
     send(step, opens_send, lent, passed_on, whole, slice.bytes);
     sent_copy = nullptr;
   }
-  // The peer reads soon what it is lent, and so does who sends from memory.
-  const bool is_read_soon = kept == whole || (lent && lent->memory.data() == kept);
-  const bool past_caches = spec_.past_caches && step.for_good && !is_read_soon;
-  apply(step, received, own, is_input, {kept, sent_copy, past_caches}, slice.bytes);
+  apply(step, received, own, is_input, {kept, sent_copy, past_caches, sent_next(step, slice)},
+        slice.bytes);
   if (borrowed_) check_still_lent(*step.recv, step.recv_from);
   if (sends && !sends_first) send(step, opens_send, lent, passed_on, whole, slice.bytes);
   if (receives) release(*step.recv, slice);
@@ -278,7 +295,7 @@ bool ScheduleRun::do_short_slice(const PlannedStep& step, Slice slice, bool firs
   const bool is_computed = computes(received, own, is_input);
   const std::byte* const as_it_is = received != nullptr ? received : own;
   if (is_computed && slice.bytes > 0) {
-    compute(step, received, own, is_input, kept, passed_on, slice.bytes);
+    compute(step, received, own, is_input, {kept, passed_on}, slice.bytes);
   }
   if (sends) {  // before the own copy is made, for which the peer need not wait
     if (!is_computed && slice.bytes > 0) std::memcpy(passed_on, as_it_is, slice.bytes);

@@ -119,6 +119,7 @@ class ScheduleRun {
                      std::byte* kept);
   bool do_step(const PlannedStep& step);
   Slice slice_of(const Range& part);
+  ByteView sent_next(const PlannedStep& step, const Slice& slice) const;
   bool may_go_whole(const PlannedStep& step, const Slice& slice);
   static bool goes_back(const PlannedStep& step);
   bool do_slice(const PlannedStep& step, Slice slice, bool first);
@@ -186,12 +187,15 @@ class ScheduleRun {
   struct Places {
     std::byte* kept = nullptr;
     std::byte* passed_on = nullptr;
-    bool past_caches = false;  // what is kept, if it is a copy
+    bool past_caches = false;  // what is kept
+    ByteView soon = {};        // what is read soon
   };
   void apply(const PlannedStep& step, const std::byte* received, const std::byte* own,
              bool own_is_input, const Places& to, std::size_t bytes);
   void compute(const PlannedStep& step, const std::byte* received, const std::byte* own,
-               bool own_is_input, std::byte* kept, std::byte* passed_on, std::size_t bytes);
+               bool own_is_input, const Places& to, std::size_t bytes);
+  void sum_past_caches(const PlannedStep& step, const std::byte* received, const std::byte* own,
+                       const Places& to, std::size_t bytes);
   void finish_average(std::byte* at, std::size_t bytes);
   // Where in its buffer the part of a chunk begins that moves in this pass.
   std::size_t begin_of(const Chunk& chunk) const {
@@ -217,6 +221,7 @@ class ScheduleRun {
   std::size_t step_ = 0;
   std::size_t slice_ = 0;  // of the current step in the current pass
   bool started_ = false;
+  bool copies_input_ = false;    // into slots: some of it was
   bool borrowed_ = false;        // from a peer, for the slice at hand
   std::byte* result_ = nullptr;  // where that peer wants what is made of it, too
   Staged staged_;

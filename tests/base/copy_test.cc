@@ -7,9 +7,8 @@
 namespace catenary {
 namespace {
 
-using Copy = void (*)(void* out, const void* in, std::size_t bytes);
-
-void expect_exact_copies(Copy copy_bytes) {
+template <class Copy>
+void expect_exact_copies(const Copy& copy_bytes) {
   std::vector<unsigned char> source(5000);
   for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<unsigned char>(i * 7 + 1);
   for (const std::size_t bytes : {0, 1, 15, 16, 63, 64, 65, 127, 128, 129, 191, 1021, 4096, 4099}) {
@@ -26,6 +25,26 @@ void expect_exact_copies(Copy copy_bytes) {
 TEST(Copy, copies_these_bytes_and_no_others) { expect_exact_copies(copy); }
 
 TEST(Copy, streaming_copies_these_bytes_and_no_others) { expect_exact_copies(copy_streaming); }
+
+TEST(Copy, streaming_and_fetching_copies_these_bytes_and_no_others) {
+  for (const std::size_t soon : {0, 1, 100, 5000}) {
+    const Bytes other(soon);
+    expect_exact_copies([&other](void* out, const void* in, std::size_t bytes) {
+      copy_streaming_and_fetch(out, in, bytes, other);
+    });
+  }
+}
+
+TEST(Copy, streaming_and_copying_copies_these_bytes_and_no_others_to_both_places) {
+  expect_exact_copies([](void* out, const void* in, std::size_t bytes) {
+    std::vector<unsigned char> second(bytes);
+    copy_streaming_and_copy(out, second.data(), in, bytes);
+  });
+  expect_exact_copies([](void* out, const void* in, std::size_t bytes) {
+    std::vector<unsigned char> first(bytes + 64);
+    copy_streaming_and_copy(first.data() + bytes % 64, out, in, bytes);
+  });
+}
 
 }  // namespace
 }  // namespace catenary

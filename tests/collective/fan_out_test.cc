@@ -57,8 +57,10 @@ TEST(FanOut, ranks_that_exchange_copy_once_if_they_are_enough) {
   }
 }
 
-TEST(FanOut, is_of_one_chunk_to_others_that_is_only_sent) {
+TEST(FanOut, is_of_one_chunk_to_others_that_stays_as_it_is) {
   EXPECT_EQ(found_in({send(input(0), 1), send(input(0), 2)})[1].fan_out, FanOut::kOneWay);
+  const Step sends_and_keeps{.src = input(0), .dst = output(0), .send_to = 2};
+  EXPECT_EQ(found_in({send(input(0), 1), sends_and_keeps})[1].fan_out, FanOut::kOneWay);
   const auto is_none = [](const std::vector<Step>& steps) {
     return std::ranges::all_of(found_in(steps), [](const FanOutStep& step) {
       return step.fan_out == FanOut::kNone && !step.is_first;
@@ -71,13 +73,15 @@ TEST(FanOut, is_of_one_chunk_to_others_that_is_only_sent) {
   Step passes_on = send(input(0), 1);
   passes_on.recv_from = 3;
   EXPECT_TRUE(is_none({passes_on, send(input(0), 2)}));
-  EXPECT_TRUE(is_none({send(input(0), 1), {.src = input(0), .dst = output(0), .send_to = 2}}));
+  EXPECT_TRUE(is_none({send(input(0), 1), {.src = input(0), .dst = scratch(0), .send_to = 2}}));
 }
 
 // Receiving in between changes nothing of what is sent.
 TEST(FanOut, goes_on_behind_steps_that_send_nothing) {
-  const auto found = found_in({send(input(0), 1), {.recv_from = 3, .dst = output(1)},
-                               {.src = input(0), .dst = output(0)}, send(input(0), 2)});
+  const auto found = found_in({send(input(0), 1),
+                               {.recv_from = 3, .dst = output(1)},
+                               {.src = input(0), .dst = output(0)},
+                               send(input(0), 2)});
   EXPECT_TRUE(found[0].is_first && found[0].fan_out == FanOut::kOneWay);
   EXPECT_TRUE(!found[3].is_first && found[3].fan_out == FanOut::kOneWay);
   EXPECT_EQ(found[1].fan_out, FanOut::kNone);

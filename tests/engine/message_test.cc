@@ -158,6 +158,27 @@ TEST_F(Messages, that_are_exchanged_take_turns_with_their_slices) {
   EXPECT_EQ(send.commits, 2) << "what there was room for has not been sent at once";
 }
 
+// Bytes that a send copies into its next slot; nothing else tells who receives what to fetch.
+TEST(Message, that_goes_past_the_caches_says_what_is_sent_next) {
+  const Bytes given(100);
+  for (const bool past_caches : {false, true}) {
+    FakeSend send;
+    MessageRun run;
+    MessageSpec& spec = run.begin();
+    spec.send = &send;
+    spec.input = given.data();
+    spec.bytes = 100;
+    spec.slice_bytes = 40;
+    spec.past_caches = past_caches;
+    for (const std::size_t left : {60, 20, 0}) {
+      ByteView soon;
+      EXPECT_TRUE(run.move(soon));
+      EXPECT_EQ(soon.size(), past_caches ? std::min<std::size_t>(left, 40) : 0);
+      EXPECT_EQ(soon.data(), past_caches ? given.data() + 100 - left : nullptr);
+    }
+  }
+}
+
 TEST_F(Messages, to_oneself_are_copied) {
   MessageSpec& spec = add(receives);
   spec.input = given.data();

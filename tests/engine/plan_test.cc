@@ -67,6 +67,14 @@ TEST_F(Sends, are_listed_once_a_link) {
   EXPECT_EQ(plan.sends[0].link, plan.steps[0].send);
 }
 
+TEST_F(Sends, of_input_the_first_one_is_known) {
+  const Step keeps{.src = input(0), .dst = output(0)};
+  EXPECT_FALSE(compiled({keeps, {.src = output(0), .send_to = 1}}).sent_first);
+  const Step sums{.recv_from = 1, .src = input(1), .send_to = 1};
+  const Step sends{.src = input(2), .send_to = 1};
+  EXPECT_EQ(compiled({keeps, sums, sends, {.src = input(3), .send_to = 1}}).sent_first, input(2));
+}
+
 using Output = OwnMessage;
 
 TEST_F(Output, is_for_good_if_no_later_step_reads_it) {

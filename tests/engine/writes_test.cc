@@ -12,6 +12,7 @@
 namespace catenary {
 namespace {
 
+constexpr std::size_t kBlock = 8192;
 constexpr std::size_t kBytes = 20'001;  // more than two blocks, and not whole ones
 
 // A link that may ask for writes, and counts the bytes that came by them.
@@ -110,15 +111,35 @@ TEST_F(Writes, sums_that_are_kept_are_copied) {
   }
 }
 
+// What the link finds out of the first block holds for the others.
+TEST_F(Writes, sums_that_are_kept_past_the_caches_are_made_in_both_places_at_once) {
+  for (const bool received_first : {false, true}) {
+    for (const bool past_caches : {false, true}) {
+      send = {};
+      send.past_caches = past_caches;
+      kept.assign(kBytes, std::byte{0});
+      run({.src = input(0), .dst = output(0), .received_first = received_first, .for_good = true},
+          sum(), true);
+      EXPECT_EQ(send.written, past_caches ? kBytes : kBlock);
+    }
+  }
+}
+
 TEST_F(Writes, what_is_handed_on_and_kept_is_both_even_past_the_caches) {
   for (const bool past_caches : {false, true}) {
     for (const bool for_good : {false, true}) {
       send = {};
       kept.assign(kBytes, std::byte{0});
       run({.dst = output(0), .for_good = for_good}, theirs, past_caches);
-      EXPECT_EQ(send.written, kBytes);
+      EXPECT_EQ(send.written, past_caches && for_good ? kBlock : kBytes);
     }
   }
+}
+
+TEST_F(Writes, what_is_handed_on_is_written_by_the_link_where_its_stores_are_others) {
+  send.past_caches = true;
+  run({.dst = output(0), .for_good = true}, theirs, true);
+  EXPECT_EQ(send.written, kBytes);
 }
 
 }  // namespace

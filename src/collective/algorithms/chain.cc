@@ -4,15 +4,14 @@
 
 namespace catenary {
 
-// root, root + 1, ..., root - 1. The root's own copy can wait until all is under way.
+// root, root + 1, ..., root - 1.
 Steps chain_broadcast(Place at) {
   const int next = at.after(1) == at.root ? kNobody : at.after(1);
   if (at.rank != at.root) {
     co_yield {.recv_from = at.after(-1), .dst = output(0), .send_to = next};
     co_return;
   }
-  if (next != kNobody) co_yield {.src = input(0), .send_to = next};
-  co_yield {.src = input(0), .dst = output(0)};
+  co_yield {.src = input(0), .dst = output(0), .send_to = next};
 }
 
 // root + 1, root + 2, ..., root.

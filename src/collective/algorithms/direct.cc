@@ -6,6 +6,15 @@
 #include "src/collective/fold.h"
 
 namespace catenary {
+namespace {
+
+// Gives its only chunk to the i-th of the others. The last step keeps it, too, while it is in the
+// caches: nobody waits for that.
+Step give_to_all(const Place& at, int i, const Chunk& own) {
+  return {.src = input(0), .dst = i == at.ranks - 1 ? own : Chunk{}, .send_to = at.after(i)};
+}
+
+}  // namespace
 
 // Rank k reduces chunk k: its own part first, then those of k + 1, k + 2, ...
 Steps direct_all_reduce(Place at) {
@@ -27,8 +36,7 @@ Steps direct_reduce_scatter(Place at) {
 }
 
 Steps direct_all_gather(Place at) {
-  for (int i = 1; i < at.ranks; ++i) co_yield {.src = input(0), .send_to = at.after(i)};
-  co_yield {.src = input(0), .dst = output(at.rank)};
+  for (int i = 1; i < at.ranks; ++i) co_yield give_to_all(at, i, output(at.rank));
   for (int i = 1; i < at.ranks; ++i) {
     co_yield {.recv_from = at.after(-i), .dst = output(at.after(-i))};
   }
@@ -39,8 +47,7 @@ Steps direct_broadcast(Place at) {
     co_yield {.recv_from = at.root, .dst = output(0)};
     co_return;
   }
-  for (int i = 1; i < at.ranks; ++i) co_yield {.src = input(0), .send_to = at.after(i)};
-  co_yield {.src = input(0), .dst = output(0)};
+  for (int i = 1; i < at.ranks; ++i) co_yield give_to_all(at, i, output(0));
 }
 
 Steps direct_reduce(Place at) {

@@ -39,17 +39,17 @@ Steps pass_down(const TreeNode& node, int chunk) {
   }
 }
 
-// The root's own copy of a chunk can wait until that is under way.
+// The root keeps its own copy of a chunk last, while that is in the caches.
 Steps broadcast(TreeNode node, int chunks) {
   for (int chunk = 0; chunk < chunks; ++chunk) {
     if (node.parent != kNobody) {
       for (const Step& step : pass_down(node, chunk)) co_yield step;
       continue;
     }
-    for (std::size_t child = node.children.size(); child-- > 0;) {
+    for (std::size_t child = node.children.size(); child-- > 1;) {
       co_yield {.src = input(chunk), .send_to = node.children[child]};
     }
-    co_yield {.src = input(chunk), .dst = output(chunk)};
+    co_yield {.src = input(chunk), .dst = output(chunk), .send_to = node.children.front()};
   }
 }
 
