@@ -26,6 +26,7 @@ SIZES = "8,1K,8K,64K,256K,1M,4M,16M,64M,256M"
 CROWDED_LARGEST = 16 << 20
 QUIET_LOAD = 0.7
 FAR_BEHIND = 5  # what takes a peer so many times as long as the best one is not measured again
+MORE_ROUNDS = 2  # times as many, of what was only measured while the cores were not as mostly
 
 
 def parse_size(text):
@@ -144,10 +145,10 @@ class Comparison:
             return implementation.kind != "limit"
         return not implementation.operations or operation in implementation.operations
 
-    def turn(self, implementation, ranks, operation, number):
+    def turn(self, implementation, ranks, operation, points, number):
         """One implementation's turn at one operation."""
         pinned = implementation.one_process or ranks <= len(self.cpus)
-        points = [point for point in points_of(self.arguments, operation, ranks, len(self.cpus))
+        points = [point for point in points
                   if not self.results.far_behind(implementation.name, point, ranks, FAR_BEHIND)]
         if not points and operation != STARTUP:
             return
@@ -164,16 +165,25 @@ class Comparison:
             tell(f"  {implementation.name} failed: {error}")
 
     def run(self):
+        """All rounds, and some more of what was not measured while the cores were as they mostly are."""
         rounds = self.arguments.rounds
-        for number in range(rounds):
+        for number in range(rounds * (1 + MORE_ROUNDS)):
             for ranks in self.arguments.ranks:
                 for operation in self.arguments.ops:
-                    tell(f"round {number + 1} of {rounds}: {operation}, {ranks} ranks")
-                    # Nobody always comes after the same one's warm caches and clocks.
-                    in_turns = random.Random(number).sample(self.present, len(self.present))
-                    for implementation in in_turns:
-                        if self.takes_part(implementation, ranks, operation):
-                            self.turn(implementation, ranks, operation, number)
+                    points = points_of(self.arguments, operation, ranks, len(self.cpus))
+                    if number >= rounds:
+                        points = [point for point in points if self.results.is_open(point, ranks, FAR_BEHIND)]
+                    if number < rounds or points:
+                        self.everyone_at(ranks, operation, points, number)
+
+    def everyone_at(self, ranks, operation, points, number):
+        rounds = self.arguments.rounds
+        round_text = f"round {number + 1} of {rounds}" if number < rounds else f"more of {len(points)}"
+        tell(f"{round_text}: {operation}, {ranks} ranks")
+        # Nobody always comes after the same one's warm caches and clocks.
+        for implementation in random.Random(number).sample(self.present, len(self.present)):
+            if self.takes_part(implementation, ranks, operation):
+                self.turn(implementation, ranks, operation, points, number)
 
     def facts(self, machine):
         facts = list(machine)
@@ -185,7 +195,8 @@ class Comparison:
         unusual, known = self.results.unusual()
         if unusual:
             facts.append(("left out", f"{unusual} samples of {known}, while which that line took less than "
-                                      f"half or more than twice as long as mostly"))
+                                      f"half or more than twice as long as mostly; where all were, the "
+                                      f"time has a ~ and no ratio"))
         facts.append(("rounds", f"{self.arguments.rounds}, fewer of what took a peer {FAR_BEHIND} times as "
                                 "long as the best one"))
         facts += [(each.name, each.about) for each in self.present]

@@ -43,8 +43,9 @@ def row_cells(results, row, names):
     best = results.best_peer(row)
     for name in names:
         kind = results.kinds[name]
-        found = results.spread(results.limit_row(row) if kind == "limit" else row, name)
-        text = time_text(found.median) if found else "-"
+        there = results.limit_row(row) if kind == "limit" else row
+        found = results.spread(there, name)
+        text = ("~" if results.is_odd(there, name) else "") + time_text(found.median) if found else "-"
         if found and kind == "ours":
             text += f" ({time_text(found.low)}-{time_text(found.high)})"
         cells.append(text + ("*" if name == best else ""))

@@ -78,6 +78,12 @@ def spread(values):
     return Spread(statistics.median(values), low, high, len(values))
 
 
+def rows_of(point, ranks):
+    """Of an operation/type/bytes, one for each way of looping over it."""
+    operation, kind, size = point.split("/")
+    return [Row(ranks, operation, kind, int(size), mode) for mode in ("loop", "each")]
+
+
 class Results:
     """Samples by row, implementation and round."""
 
@@ -113,11 +119,32 @@ class Results:
 
     def times(self, row, name):
         """By round, the median of the samples that are usual; of all where no round has any."""
+        return self.usual_times(row, name) or self._medians(row, name, lambda sample: True)
+
+    def usual_times(self, row, name):
+        return self._medians(row, name, self.is_usual)
+
+    def _medians(self, row, name, counts):
         rounds = self._samples.get((row, name), {})
-        usual = {number: kept for number, samples in rounds.items()
-                 if (kept := [sample for sample in samples if self.is_usual(sample)])}
-        return {number: statistics.median(sample.time for sample in samples)
-                for number, samples in (usual or rounds).items()}
+        return {number: statistics.median(sample.time for sample in kept)
+                for number, samples in rounds.items() if (kept := list(filter(counts, samples)))}
+
+    def is_odd(self, row, name):
+        """Whether it was measured, but never while the cores were as far from each other as mostly."""
+        return bool(self.times(row, name)) and not self.usual_times(row, name)
+
+    def is_open(self, point, ranks, factor):
+        """Whether at an operation/type/bytes anything is odd, but for what is far_behind(), or one of ours
+        has no ratio to the best peer."""
+        near = [name for name in self.names() if not self.far_behind(name, point, ranks, factor)]
+        for row in rows_of(point, ranks):
+            best = self.best_peer(row)
+            if any(self.is_odd(row, name) for name in near):
+                return True
+            if best and any(self.times(row, name) and not self.ratio(row, best, name)
+                            for name in self.names("ours")):
+                return True
+        return False
 
     def rows(self):
         """In the order in which they were first heard of."""
@@ -135,16 +162,15 @@ class Results:
         return spread([min(times)] if self.kinds[name] == "limit" else times)
 
     def best_peer(self, row):
-        """The peer of the smallest median, or None."""
-        medians = {name: found.median for name in self.names("peer")
+        """The peer of the smallest median, or None; one that is odd only where all are."""
+        medians = {name: (self.is_odd(row, name), found.median) for name in self.names("peer")
                    if (found := self.spread(row, name)) is not None}
         return min(medians, key=medians.get, default=None)
 
     def far_behind(self, name, point, ranks, factor):
         """Whether a peer took `factor` times as long as the best one at an operation/type/bytes, whichever
         way it was looped over."""
-        operation, kind, size = point.split("/")
-        rows = [Row(ranks, operation, kind, int(size), mode) for mode in ("loop", "each")]
+        rows = rows_of(point, ranks)
         if self.kinds[name] != "peer" or any(self.spread(row, name) is None for row in rows):
             return False
         return all(self.spread(row, name).median >
@@ -152,8 +178,9 @@ class Results:
 
     def ratio(self, row, other, name):
         """How many times as long `other` takes as `name`: the spread of the ratios within each round, so
-        that what changes between rounds does not count. None where they have no round in common."""
-        others, ours = self.times(row, other), self.times(row, name)
+        that what changes between rounds does not count. None where they have no round in common in which
+        neither was odd."""
+        others, ours = self.usual_times(row, other), self.usual_times(row, name)
         ratios = [others[number] / ours[number] for number in others.keys() & ours.keys()]
         return spread(ratios) if ratios else None
 
@@ -168,7 +195,9 @@ class Results:
         return row._replace(mode="loop")
 
     def share_of_limit(self, row, name):
-        """The time that the limit takes, of the time that `name` takes; None if either is not there."""
-        limit = self.limit_of(name) and self.spread(self.limit_row(row), self.limit_of(name))
-        ours = self.spread(row, name)
+        """The time that the limit takes, of the time that `name` takes; None if either is odd or not there."""
+        own = self.limit_of(name)
+        if own is None or self.is_odd(row, name) or self.is_odd(self.limit_row(row), own):
+            return None
+        limit, ours = self.spread(self.limit_row(row), own), self.spread(row, name)
         return limit.median / ours.median if limit and ours else None

@@ -20,8 +20,9 @@ std::optional<ScheduleRun::Lent> ScheduleRun::try_lend(const PlannedStep& step, 
     return Lent{memory, loan, is_copy};
   };
   if (const std::optional<Lent> lent = lent_of(chunk, chunk != step.src)) return lent;
-  if (chunk != step.src || step.dst.buffer != Buffer::kOutput) return std::nullopt;
-  return lent_of(step.dst, true);
+  // In place the copy is what could not be lent.
+  const bool is_copied = chunk == step.src && step.dst.buffer == Buffer::kOutput;
+  return is_copied && !spec_.in_place ? lent_of(step.dst, true) : std::nullopt;
 }
 
 // What goes to several peers and cannot be lent lies where all of them can read it, once its first

@@ -132,6 +132,38 @@ class DistanceOfCores(unittest.TestCase):
         results.add("openmpi", 0, parse_report("point all_reduce float 8 loop 1@30 1@30 1@30\ndone\n", 2))
         self.assertEqual(results.times(SMALL, "mpich"), {0: 8})
 
+    def both(self, *openmpi):
+        """MPICH while the cores were near, Open MPI and ours as they are told."""
+        results = self.results("1@30", "1@30", "1@30", "1@30")
+        for number, line in enumerate(openmpi):
+            for name, time in (("openmpi", 2), ("catenary-mapped", 0.5)):
+                results.add(name, number, parse_report(f"point all_reduce float 8 loop {time}@{line}\ndone\n", 2))
+        return results
+
+    def test_what_was_never_measured_so_is_odd_and_has_no_ratio(self):
+        odd = self.both(160)
+        self.assertTrue(odd.is_odd(SMALL, "openmpi"))
+        self.assertFalse(odd.is_odd(SMALL, "mpich"))
+        self.assertFalse(odd.is_odd(LARGE, "mpich"))
+        self.assertEqual(odd.best_peer(SMALL), "mpich")
+        self.assertIsNone(odd.ratio(SMALL, "mpich", "catenary-mapped"))
+        self.assertIsNone(odd.share_of_limit(SMALL, "catenary-mapped"))
+        self.assertIn("~2.00", report.tables(odd))
+        self.assertEqual(self.both(160, 30).ratio(SMALL, "openmpi", "catenary-mapped").median, 4)
+
+    def test_is_measured_again_but_for_what_is_far_behind(self):
+        point = "all_reduce/float/8"
+        self.assertTrue(self.both(160).is_open(point, 2, 5))
+        self.assertFalse(self.both(30).is_open(point, 2, 5))
+        slow = self.both(30)
+        slow.kinds["gloo"] = "peer"
+        for mode in ("loop", "each"):
+            for number in range(2):
+                slow.add("gloo", number, parse_report(f"point all_reduce float 8 {mode} 90@160\ndone\n", 2))
+                slow.add("mpich", number + 9, parse_report(f"point all_reduce float 8 {mode} 1@30\ndone\n", 2))
+        self.assertTrue(slow.is_odd(SMALL, "gloo"))
+        self.assertFalse(slow.is_open(point, 2, 5))
+
     def test_samples_that_say_nothing_of_it_count(self):
         self.assertEqual(self.results("1@30 9", "4").times(SMALL, "mpich"), {0: 5, 1: 4})
 
