@@ -134,6 +134,7 @@ class Comparison:
         self.absent = {name: why for name, why in reasons.items() if why}
         self.present = [each for each in everyone if not reasons[each.name]]
         self.failed = {}
+        self.more_rounds = 0
         self.results = Results({each.name: each.kind for each in self.present})
 
     def takes_part(self, implementation, ranks, operation):
@@ -165,24 +166,35 @@ class Comparison:
             tell(f"  {implementation.name} failed: {error}")
 
     def run(self):
-        """All rounds, and some more of what was not measured while the cores were as they mostly are."""
+        """All rounds, and some more of what was seldom measured while the cores were as they mostly are."""
         rounds = self.arguments.rounds
-        for number in range(rounds * (1 + MORE_ROUNDS)):
+        for number in range(rounds):
             for ranks in self.arguments.ranks:
                 for operation in self.arguments.ops:
+                    tell(f"round {number + 1} of {rounds}: {operation}, {ranks} ranks")
                     points = points_of(self.arguments, operation, ranks, len(self.cpus))
-                    if number >= rounds:
-                        points = [point for point in points if self.results.is_open(point, ranks, FAR_BEHIND)]
-                    if number < rounds or points:
+                    self.everyone_at(ranks, operation, points, number)
+        self.results.settle()
+        for number in range(rounds, rounds * (1 + MORE_ROUNDS)):
+            for ranks in self.arguments.ranks:
+                for operation in self.arguments.ops:
+                    points = self.open_points(operation, ranks)
+                    if points:
+                        self.more_rounds = number - rounds + 1
+                        tell(f"round {self.more_rounds} more: {operation}, {ranks} ranks, {len(points)} sizes")
                         self.everyone_at(ranks, operation, points, number)
 
+    def open_points(self, operation, ranks):
+        enough = (self.arguments.rounds + 1) // 2
+        return [point for point in points_of(self.arguments, operation, ranks, len(self.cpus))
+                if self.results.is_open(point, ranks, FAR_BEHIND, enough)]
+
     def everyone_at(self, ranks, operation, points, number):
-        rounds = self.arguments.rounds
-        round_text = f"round {number + 1} of {rounds}" if number < rounds else f"more of {len(points)}"
-        tell(f"{round_text}: {operation}, {ranks} ranks")
         # Nobody always comes after the same one's warm caches and clocks.
         for implementation in random.Random(number).sample(self.present, len(self.present)):
-            if self.takes_part(implementation, ranks, operation):
+            # A limit is the least of its rounds, which would be less if it had more of them.
+            may_turn = number < self.arguments.rounds or implementation.kind != "limit"
+            if may_turn and self.takes_part(implementation, ranks, operation):
                 self.turn(implementation, ranks, operation, points, number)
 
     def facts(self, machine):
@@ -197,7 +209,8 @@ class Comparison:
             facts.append(("left out", f"{unusual} samples of {known}, while which that line took less than "
                                       f"half or more than twice as long as mostly; where all were, the "
                                       f"time has a ~ and no ratio"))
-        facts.append(("rounds", f"{self.arguments.rounds}, fewer of what took a peer {FAR_BEHIND} times as "
+        more = f", and up to {self.more_rounds} more of what was left out mostly" if self.more_rounds else ""
+        facts.append(("rounds", f"{self.arguments.rounds}{more}; fewer of what took a peer {FAR_BEHIND} times as "
                                 "long as the best one"))
         facts += [(each.name, each.about) for each in self.present]
         facts += [(f"{name} is absent", why) for name, why in self.absent.items()]

@@ -10,7 +10,7 @@ from results import STARTUP
 
 CSV_COLUMNS = ["ranks", "operation", "type", "bytes", "mode", "implementation", "kind", "rounds",
                "median_us", "quartile1_us", "quartile3_us", "algbw_GBs", "best_peer",
-               "best_peer_over_this", "ratio_quartile1", "ratio_quartile3", "share_of_limit"]
+               "best_peer_over_this", "ratio_quartile1", "ratio_quartile3", "share_of_limit", "odd"]
 MODES = {"loop": "back to back", "each": "met before each and waited for it",
          "create": "communicator made", "first": "communicator made and first all-reduce done"}
 
@@ -131,7 +131,7 @@ def csv_line(results, row, name, best):
     found = results.spread(row, name)
     line = dict(row._asdict(), implementation=name, kind=results.kinds[name], rounds=found.count,
                 median_us=f"{found.median:.4g}", quartile1_us=f"{found.low:.4g}",
-                quartile3_us=f"{found.high:.4g}")
+                quartile3_us=f"{found.high:.4g}", odd="odd" if results.is_odd(row, name) else "")
     if row.bytes:
         line["algbw_GBs"] = f"{row.bytes / found.median * 1e-3:.4g}"
     if results.kinds[name] != "limit":

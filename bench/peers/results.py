@@ -13,6 +13,7 @@ STARTUP = "startup"
 # A time in microseconds, and how many nanoseconds a cache line took meanwhile from core to core, or None.
 Sample = collections.namedtuple("Sample", "time line")
 ALIKE = 2  # lines that differ by no more than this factor are the same to us
+MOST_BY_ODDITY = 10  # no more times as long does anything take because they are not
 
 
 class WorkerError(Exception):
@@ -94,12 +95,14 @@ class Results:
         self._samples = collections.defaultdict(dict)  # (row, name) -> {round: [Sample]}
         self._lines = []
         self._usual_line = None  # the median of those, once it is asked for
+        self._is_settled = False
 
     def add(self, name, number, report):
         for row, samples in report.samples.items():
             self._samples[row, name][number] = samples
             self._lines += [sample.line for sample in samples if sample.line is not None]
-            self._usual_line = None
+            if not self._is_settled:
+                self._usual_line = None
         if report.ping_pong_ns is not None:
             self.ping_pongs_ns.append(report.ping_pong_ns)
         for size, speeds in report.copies.items():
@@ -124,27 +127,35 @@ class Results:
     def usual_times(self, row, name):
         return self._medians(row, name, self.is_usual)
 
-    def _medians(self, row, name, counts):
+    def _medians(self, row, name, is_counted):
         rounds = self._samples.get((row, name), {})
         return {number: statistics.median(sample.time for sample in kept)
-                for number, samples in rounds.items() if (kept := list(filter(counts, samples)))}
+                for number, samples in rounds.items() if (kept := list(filter(is_counted, samples)))}
 
     def is_odd(self, row, name):
         """Whether it was measured, but never while the cores were as far from each other as mostly."""
         return bool(self.times(row, name)) and not self.usual_times(row, name)
 
-    def is_open(self, point, ranks, factor):
+    def is_open(self, point, ranks, factor, rounds):
         """Whether at an operation/type/bytes anything is odd, but for what is far_behind(), or one of ours
-        has no ratio to the best peer."""
-        near = [name for name in self.names() if not self.far_behind(name, point, ranks, factor)]
+        has a ratio to the best peer from fewer than so many rounds."""
+        near = [name for name in self.names("ours") + self.names("peer")
+                if not self.far_behind(name, point, ranks, factor)]
         for row in rows_of(point, ranks):
             best = self.best_peer(row)
             if any(self.is_odd(row, name) for name in near):
                 return True
-            if best and any(self.times(row, name) and not self.ratio(row, best, name)
-                            for name in self.names("ours")):
+            ratios = [self.ratio(row, best, name) for name in self.names("ours")
+                      if best and self.times(row, name)]
+            if any(ratio is None or ratio.count < rounds for ratio in ratios):
                 return True
         return False
+
+    def settle(self):
+        """What is added from now on does not change which samples are usual."""
+        if self._lines:
+            self._usual_line = statistics.median(self._lines)
+        self._is_settled = True
 
     def rows(self):
         """In the order in which they were first heard of."""
@@ -162,17 +173,19 @@ class Results:
         return spread([min(times)] if self.kinds[name] == "limit" else times)
 
     def best_peer(self, row):
-        """The peer of the smallest median, or None; one that is odd only where all are."""
-        medians = {name: (self.is_odd(row, name), found.median) for name in self.names("peer")
+        """The peer of the smallest median, or None."""
+        medians = {name: found.median for name in self.names("peer")
                    if (found := self.spread(row, name)) is not None}
         return min(medians, key=medians.get, default=None)
 
     def far_behind(self, name, point, ranks, factor):
         """Whether a peer took `factor` times as long as the best one at an operation/type/bytes, whichever
-        way it was looped over."""
+        way it was looped over; if it is odd, that might be for the cores alone."""
         rows = rows_of(point, ranks)
         if self.kinds[name] != "peer" or any(self.spread(row, name) is None for row in rows):
             return False
+        if any(self.is_odd(row, name) for row in rows):
+            factor *= MOST_BY_ODDITY
         return all(self.spread(row, name).median >
                    factor * self.spread(row, self.best_peer(row)).median for row in rows)
 

@@ -219,8 +219,8 @@ void Communicator::set_sharing(Recipe& recipe, RunSpec& spec, const OperationReq
 }
 
 // What fits into the caches goes past them, too, where they do not hold the output. But a root that
-// sums alone is slower that way (256 KB and 1 MB 0.8 times as fast on an EPYC), as one of several
-// others does; of one other, it asks for such stores only where that sums with it.
+// sums alone what several others have is slower that way (256 KB and 1 MB 0.8 times as fast on an
+// EPYC); what one other has takes as long either way.
 void Communicator::choose_stores(Recipe& recipe, const OperationRequest& request) {
   const bool is_input =
       overwrites_input(request.kind) && overlap_of(request, rank_, nranks_) == Overlap::kInPlace;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "src/base/copy.h"
 #include "src/engine/framing.h"
@@ -60,7 +61,7 @@ bool MessageRun::send_some(ByteView& soon) {
   return true;
 }
 
-bool MessageRun::receive_some(ByteView soon) {
+bool MessageRun::receive_some(ByteView& soon) {
   const ByteView message = spec_.recv->try_peek();
   if (message.empty()) return false;
   if (!opened_) {
@@ -81,7 +82,7 @@ bool MessageRun::receive_some(ByteView soon) {
   if (payload.lent && is_helped()) {
     if (!take_together({payload.data, bytes}, to)) return false;
   } else {
-    keep(payload.data, to, bytes, soon);
+    keep(payload.data, to, bytes, std::exchange(soon, {}));
   }
   if (payload.lent && !spec_.recv->still_lent()) {
     throw withdrawn(spec_.rank, descriptor(), spec_.peer);

@@ -44,8 +44,8 @@ class MessageRun {
 
   // Moves a slice, or what is lent in place of several, if it can be moved now; a message of
   // nothing opens, too. One at a time, so that slices to and from a peer take turns and go on its
-  // shuttles (shuttles.h). `soon` is what a send copies into its next slot, past the caches: a
-  // receive fetches it meanwhile.
+  // shuttles (shuttles.h). `soon` is what a send will read next, if the caches do not hold it: the
+  // next receive takes that, and fetches it while it copies.
   bool move(ByteView& soon);
   // Helps the peer to copy what was lent to it, a piece of it: for who has nothing to move. Whether
   // there was one.
@@ -75,7 +75,7 @@ class MessageRun {
 
  private:
   bool send_some(ByteView& soon);
-  bool receive_some(ByteView soon);
+  bool receive_some(ByteView& soon);
   void note_moved(std::size_t bytes);
   void copy_own();
   bool is_helped() const { return spec_.bytes >= kLeastHelped && spec_.least_loan != SIZE_MAX; }

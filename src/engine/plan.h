@@ -55,7 +55,7 @@ struct Plan {
   bool wants_results = false;  // asks peers to put what they sum where it is kept
   // Whatever it lends in place comes back like that: it writes over nothing that peers have read.
   bool takes_nothing_back = false;
-  Chunk sent_first = {};  // of input, if any of that is sent
+  Chunk sent_first = {};  // of input, by a step that only sends; none if there is none
   std::vector<PlannedStep> steps;
   std::vector<SendTo> sends;  // each link once
   std::vector<FoldSource> fold_sources;

@@ -12,6 +12,13 @@ namespace {
 // first-level cache between the two.
 constexpr std::size_t kBlockBytes = 8192;
 
+// The operands in the order that the step says: the bits may depend on it.
+std::array<const std::byte*, 2> in_order(const PlannedStep& step, const std::byte* received,
+                                         const std::byte* own) {
+  if (step.received_first) return {received, own};
+  return {own, received};
+}
+
 }  // namespace
 
 // `received` and `own` are operands (either may be null).
@@ -22,15 +29,21 @@ void ScheduleRun::apply(const PlannedStep& step, const std::byte* received, cons
   }
   const std::byte* from = received != nullptr ? received : own;
   const bool streams = to.past_caches && to.kept != nullptr && to.kept != from;
-  if (to.passed_on != nullptr && streams && !step.send->writes_past_caches(bytes)) {
-    // Both in one go, but for what the link needs to find out how its stores are quickest.
-    const std::size_t done = std::min(bytes, kBlockBytes);
-    copy_streaming_and_copy(to.kept + done, to.passed_on + done, from + done, bytes - done);
-    bytes = done;
+  if (to.passed_on == nullptr || !streams) {
+    if (to.passed_on != nullptr) step.send->write(to.passed_on, {from, bytes});
+    if (!streams) return copy_unless_same(to.kept, from, bytes);
+    return copy_streaming_and_fetch(to.kept, from, bytes, to.soon);
   }
-  if (to.passed_on != nullptr) step.send->write(to.passed_on, {from, bytes});
-  if (!streams) return copy_unless_same(to.kept, from, bytes);
-  copy_streaming_and_fetch(to.kept, from, bytes, to.soon);
+  // Both in one go, but for a first block by which the link finds out how its stores are quickest.
+  const std::size_t first = std::min(bytes, kBlockBytes);
+  step.send->write(to.passed_on, {from, first});
+  const std::size_t rest = bytes - first;
+  if (step.send->writes_past_caches(rest)) {
+    step.send->write(to.passed_on + first, {from + first, rest});
+    return copy_streaming(to.kept, from, bytes);
+  }
+  copy_streaming(to.kept, from, first);
+  copy_streaming_and_copy(to.kept + first, to.passed_on + first, from + first, rest);
 }
 
 void ScheduleRun::compute(const PlannedStep& step, const std::byte* received, const std::byte* own,
@@ -64,35 +77,32 @@ void ScheduleRun::compute(const PlannedStep& step, const std::byte* received, co
 // What is kept goes past the caches.
 void ScheduleRun::sum_past_caches(const PlannedStep& step, const std::byte* received,
                                   const std::byte* own, const Places& to, std::size_t bytes) {
-  const std::array<const std::byte*, 2> operands = {step.received_first ? received : own,
-                                                    step.received_first ? own : received};
+  const auto [a, b] = in_order(step, received, own);
   if (to.passed_on == nullptr) {
-    const std::array<const void*, 2> sources = {operands[0], operands[1]};
+    const std::array<const void*, 2> sources = {a, b};
     return spec_.kernels->fold_streaming(to.kept, sources.data(), 2, elements_in(bytes));
   }
   alignas(64) std::array<std::byte, kBlockBytes> block;
-  // As many blocks as the link needs to find out how its stores are quickest, or all if those go
-  // past the caches, too.
-  const std::size_t in_blocks =
-      step.send->writes_past_caches(bytes) ? bytes : std::min(bytes, kBlockBytes);
-  for (std::size_t at = 0; at < in_blocks; at += kBlockBytes) {
-    const std::size_t now = std::min(kBlockBytes, in_blocks - at);
-    spec_.kernels->reduce(block.data(), operands[0] + at, operands[1] + at, elements_in(now));
+  // The first block tells the link how its stores are quickest; if those go past the caches, too,
+  // all others are like it.
+  std::size_t at = 0;
+  while (at < bytes && (at == 0 || step.send->writes_past_caches(bytes - at))) {
+    const std::size_t now = std::min(kBlockBytes, bytes - at);
+    spec_.kernels->reduce(block.data(), a + at, b + at, elements_in(now));
     step.send->write(to.passed_on + at, {block.data(), now});
     copy_streaming(to.kept + at, block.data(), now);
+    at += now;
   }
-  if (in_blocks == bytes) return;
-  spec_.kernels->reduce_twice(to.passed_on + in_blocks, to.kept + in_blocks,
-                              operands[0] + in_blocks, operands[1] + in_blocks,
-                              elements_in(bytes - in_blocks), kernels::TwinStores::kTwinStreaming);
+  if (at == bytes) return;
+  spec_.kernels->reduce_twice(to.passed_on + at, to.kept + at, a + at, b + at,
+                              elements_in(bytes - at), kernels::TwinStores::kTwinStreaming);
 }
 
-// The operands in the order that the step says: the bits may depend on it.
 inline void ScheduleRun::combine(const PlannedStep& step, std::byte* out, const std::byte* received,
                                  const std::byte* own, bool scale_own, std::size_t count) {
   if (!scale_own) {
-    spec_.kernels->reduce(out, step.received_first ? received : own,
-                          step.received_first ? own : received, count);
+    const auto [a, b] = in_order(step, received, own);
+    spec_.kernels->reduce(out, a, b, count);
   } else if (!step.received_first) {
     spec_.kernels->reduce_scaled(out, received, own, spec_.scaling.value, count);
   } else {
@@ -129,10 +139,9 @@ void ScheduleRun::compute_for_both(const PlannedStep& step, const std::byte* rec
   const auto stores = past_caches                        ? kernels::TwinStores::kBothStreaming
                       : step.recv->streams_results(rest) ? kernels::TwinStores::kTwinStreaming
                                                          : kernels::TwinStores::kCached;
-  const std::byte* const first = step.received_first ? received : own;
-  const std::byte* const second = step.received_first ? own : received;
-  spec_.kernels->reduce_twice(kept + in_blocks, result + in_blocks, first + in_blocks,
-                              second + in_blocks, elements_in(rest), stores);
+  const auto [a, b] = in_order(step, received, own);
+  spec_.kernels->reduce_twice(kept + in_blocks, result + in_blocks, a + in_blocks, b + in_blocks,
+                              elements_in(rest), stores);
 }
 
 }  // namespace catenary

@@ -7,7 +7,8 @@ namespace catenary {
 
 // Lends what a step sends, if it may and the peer can borrow it, or has it sent from where it lies.
 // Where that cannot be done with input, because nobody else can map it or it is not registered, it
-// may be with the copy of it that is kept.
+// may be with the copy of it that is kept: not by a root, which is done once it has copied to slots
+// or the stage.
 std::optional<ScheduleRun::Lent> ScheduleRun::try_lend(const PlannedStep& step, Slice slice) {
   const Chunk& chunk = step.lending.chunk;
   if (slice.bytes < spec_.least_loan || !chunk) return std::nullopt;
@@ -20,9 +21,12 @@ std::optional<ScheduleRun::Lent> ScheduleRun::try_lend(const PlannedStep& step, 
     return Lent{memory, loan, is_copy};
   };
   if (const std::optional<Lent> lent = lent_of(chunk, chunk != step.src)) return lent;
-  // In place the copy is what could not be lent.
   const bool is_copied = chunk == step.src && step.dst.buffer == Buffer::kOutput;
-  return is_copied && !spec_.in_place ? lent_of(step.dst, true) : std::nullopt;
+  const bool is_staged = step.fan_out != FanOut::kNone;
+  // In place the copy is what could not be lent.
+  const bool may_lend_copy =
+      is_copied && !is_staged && !spec_.in_place && !has_root(spec_.descriptor.kind);
+  return may_lend_copy ? lent_of(step.dst, true) : std::nullopt;
 }
 
 // What goes to several peers and cannot be lent lies where all of them can read it, once its first

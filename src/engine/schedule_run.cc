@@ -142,12 +142,12 @@ inline ScheduleRun::Slice ScheduleRun::slice_of(const Range& part) {
           (part.count - offset) * element_bytes_};
 }
 
-// What is copied into a slot after the last step of a pass, in the next one. Out of place memory
-// has enough to do: a rank's own part is copied or summed, too.
+// What is copied into a slot first in the next pass, during the last step of this one. Out of
+// place memory has enough to do: a rank's own part is copied or summed, too.
 ByteView ScheduleRun::sent_next(const PlannedStep& step, const Slice& slice) const {
   const Plan& plan = *spec_.plan;
   const bool is_last = &step == &plan.steps.back() && pass_ + 1 < passes_;
-  if (!copies_input_ || !spec_.in_place || !is_last) return {};
+  if (!copies_input_ || !spec_.in_place || !is_last || !plan.sent_first) return {};
   const Range part = spec_.slicing.part(plan.sent_first, pass_ + 1);
   const std::size_t bytes = part.count * element_bytes_;
   if (slice.offset >= bytes) return {};
@@ -232,6 +232,7 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
   const bool is_read_soon = kept == whole || (lent && lent->memory.data() == kept);
   const bool past_caches = spec_.past_caches && step.for_good && !is_read_soon;
   copies_input_ = copies_input_ || (sent_copy != nullptr && own != nullptr && is_input);
+  // The own copy is made in the same go, which takes less time than the peer waits longer.
   const bool in_one_go = past_caches && sent_copy != nullptr && kept != own &&
                          !step.send->writes_past_caches(slice.bytes);
   const bool sends_first = sends && !receives && (step.dst || whole != nullptr) && !scaled_ &&

@@ -23,17 +23,45 @@ struct WrittenSend final : SendLink {
   }
   void write(std::byte* at, ByteView data) override {
     written += data.size();
+    past_caches = past_caches != changes_its_mind;
+    changes_its_mind = false;
     std::memcpy(at, data.data(), data.size());
   }
   bool writes_past_caches(std::size_t) const noexcept override { return past_caches; }
-  void commit(std::size_t bytes) override { committed = bytes; }
+  void commit(std::size_t bytes) override {
+    committed = bytes;
+    ++commits;
+    if (watched != nullptr) watched_at_commit = *watched;
+  }
   bool try_flush() override { return true; }
 
   bool past_caches = false;
+  bool changes_its_mind = false;  // at the next write
   Bytes slot;
   std::size_t written = 0;
   std::size_t committed = 0;
+  int commits = 0;
+  const std::byte* watched = nullptr;  // a byte, and what it was when the message went
+  std::byte watched_at_commit{};
 };
+
+// Something of which the order of operands matters.
+void subtract(void* out, const void* a, const void* b, std::size_t count) {
+  const auto minus = [](std::byte left, std::byte right) {
+    return static_cast<std::byte>(static_cast<unsigned>(left) - static_cast<unsigned>(right));
+  };
+  const auto* const from = static_cast<const std::byte*>(a);
+  std::transform(from, from + count, static_cast<const std::byte*>(b), static_cast<std::byte*>(out),
+                 minus);
+}
+void subtract_streaming(void* out, const void* const* sources, int /*two*/, std::size_t count) {
+  subtract(out, sources[0], sources[1], count);
+}
+void subtract_twice(void* out, void* twin, const void* a, const void* b, std::size_t count,
+                    kernels::TwinStores /*stores*/) {
+  subtract(out, a, b, count);
+  subtract(twin, a, b, count);
+}
 
 Bytes pattern(unsigned factor) {
   Bytes bytes(kBytes);
@@ -42,37 +70,45 @@ Bytes pattern(unsigned factor) {
 }
 
 struct Writes : testing::Test {
-  // Runs one step that takes what comes from rank 1 and passes on to rank 2 what it makes of it,
-  // which must be `result`; so must what is kept, if the step keeps it.
-  void run(PlannedStep step, const Bytes& result, bool past_caches = false) {
+  // Runs one step that takes what comes from rank 1, or of our own only, and passes on to rank 2
+  // what it makes of it, which must be `result`; so must what is kept, if the step keeps it.
+  void run(PlannedStep step, const Bytes& result, bool past_caches = false, bool takes = true,
+           bool sends = true) {
+    const std::size_t skip = opening_bytes(kBytes);
     Descriptor opening;
     opening.kind = Collective::kReduceScatter;
     opening.count = kBytes;
-    const std::size_t skip = opening_bytes(kBytes);
     recv.message.resize(skip + kBytes);
     std::memcpy(recv.message.data(), &opening, sizeof opening);
     std::ranges::copy(theirs, recv.message.begin() + static_cast<std::ptrdiff_t>(skip));
-    step.recv = &recv;
-    step.send = &send;
+    if (takes) step.recv = &recv;
+    if (takes) step.recv_from = 1;
+    if (sends) step.send = &send;
+    if (sends) step.send_to = 2;
     step.extent = input(0);
-    step.recv_from = 1;
-    step.send_to = 2;
     step.opens_recv = step.opens_send = true;
     plan.steps = {step};
-    plan.sends = {{&send, 2}};
+    plan.sends.clear();
+    if (sends) plan.sends = {{&send, 2}};
     RunSpec spec;
     spec.plan = &plan;
-    spec.kernels =
-        &kernels::reduce_kernels(DataType::kUint8, ReduceOp::kSum, kernels::Isa::kScalar);
+    spec.kernels = &row;
     spec.input = mine.data();
-    spec.output = kept.data();
+    spec.output = room.data() + kAskew;
     spec.slicing = Slicing(Partition::split(kBytes, 1, 1), 65536, 4);
     spec.descriptor = opening;
     spec.past_caches = past_caches;
+    send.watched = room.data() + kAskew + kBytes - 1;
+    std::ranges::fill(room, std::byte{0});
     EXPECT_EQ(ScheduleRun(spec).advance(), Task::Progress::kDone);
+    EXPECT_TRUE(std::ranges::equal(ByteView(room).subspan(kAskew, kBytes),
+                                   step.dst ? result : Bytes(kBytes)));
+    EXPECT_EQ(room[kAskew - 1], std::byte{0});
+    EXPECT_EQ(room[kAskew + kBytes], std::byte{0});
+    if (!sends) return;
+    EXPECT_EQ(send.commits, 1);
     EXPECT_EQ(send.committed, skip + kBytes);
     EXPECT_TRUE(std::ranges::equal(ByteView(send.slot).subspan(skip), result));
-    EXPECT_EQ(kept, step.dst ? result : Bytes(kBytes));
   }
   Bytes sum() const {
     Bytes result(kBytes);
@@ -83,12 +119,16 @@ struct Writes : testing::Test {
     return result;
   }
 
+  static constexpr std::size_t kAskew = 5;  // to all vectors
+
   WrittenSend send;
   FakeRecv recv;
   Plan plan;
+  kernels::ReduceKernels row =
+      kernels::reduce_kernels(DataType::kUint8, ReduceOp::kSum, kernels::best_isa());
   Bytes mine = pattern(3);
   Bytes theirs = pattern(7);
-  Bytes kept = Bytes(kBytes);
+  Bytes room = Bytes(kBytes + 2 * kAskew);
 };
 
 TEST_F(Writes, sums_are_made_in_the_slot) {
@@ -111,16 +151,36 @@ TEST_F(Writes, sums_that_are_kept_are_copied) {
   }
 }
 
-// What the link finds out of the first block holds for the others.
 TEST_F(Writes, sums_that_are_kept_past_the_caches_are_made_in_both_places_at_once) {
-  for (const bool received_first : {false, true}) {
-    for (const bool past_caches : {false, true}) {
+  for (const bool past_caches : {false, true}) {
+    for (const bool changes : {false, true}) {
       send = {};
       send.past_caches = past_caches;
-      kept.assign(kBytes, std::byte{0});
-      run({.src = input(0), .dst = output(0), .received_first = received_first, .for_good = true},
-          sum(), true);
-      EXPECT_EQ(send.written, past_caches ? kBytes : kBlock);
+      send.changes_its_mind = changes;
+      run({.src = input(0), .dst = output(0), .for_good = true}, sum(), true);
+      EXPECT_EQ(send.written, past_caches != changes ? kBytes : kBlock);
+    }
+  }
+}
+
+TEST_F(Writes, sums_that_are_only_kept_go_past_the_caches) {
+  run({.src = input(0), .dst = output(0), .for_good = true}, sum(), true, true, false);
+}
+
+TEST_F(Writes, sums_keep_the_order_of_their_operands_also_past_the_caches) {
+  row.reduce = subtract;
+  row.fold_streaming = subtract_streaming;
+  row.reduce_twice = subtract_twice;
+  for (const bool received_first : {false, true}) {
+    Bytes difference(kBytes);
+    subtract(difference.data(), received_first ? theirs.data() : mine.data(),
+             received_first ? mine.data() : theirs.data(), kBytes);
+    for (const bool past_caches : {false, true}) {
+      for (const bool sends : {false, true}) {
+        send = {};
+        run({.src = input(0), .dst = output(0), .received_first = received_first, .for_good = true},
+            difference, past_caches, true, sends);
+      }
     }
   }
 }
@@ -129,9 +189,26 @@ TEST_F(Writes, what_is_handed_on_and_kept_is_both_even_past_the_caches) {
   for (const bool past_caches : {false, true}) {
     for (const bool for_good : {false, true}) {
       send = {};
-      kept.assign(kBytes, std::byte{0});
       run({.dst = output(0), .for_good = for_good}, theirs, past_caches);
       EXPECT_EQ(send.written, past_caches && for_good ? kBlock : kBytes);
+    }
+  }
+}
+
+// A root's message goes first, but where its own copy is made in the same go.
+TEST_F(Writes, what_a_root_sends_and_keeps_is_both) {
+  const PlannedStep step{.src = input(0), .dst = output(0), .for_good = true};
+  for (const bool past_caches : {false, true}) {
+    for (const bool link_goes_past : {false, true}) {
+      for (const bool changes : {false, true}) {
+        send = {};
+        send.past_caches = link_goes_past;
+        send.changes_its_mind = changes;
+        run(step, mine, past_caches, false);
+        const bool in_one_go = past_caches && !link_goes_past;
+        EXPECT_EQ(send.watched_at_commit, in_one_go ? mine.back() : std::byte{0});
+        EXPECT_EQ(send.written, in_one_go && !changes ? kBlock : kBytes);
+      }
     }
   }
 }

@@ -60,13 +60,17 @@ class CompareRun(unittest.TestCase):
                 for size in ("24", str(12 << 10)):
                     for mode in ("loop", "each"):
                         self.assertIn((name, ranks, size, mode), found)
+        compared = 0
         for line in self.lines():
-            self.assertIn(line["rounds"], ("1", "2"))  # fewer where cores were seldom alike
-            if line["kind"] == "ours" and line["rounds"] == "2":
+            # Two, fewer where cores were seldom alike, and up to four more for that.
+            self.assertIn(int(line["rounds"]), range(1, 7))
+            if line["kind"] == "ours" and line["best_peer"]:
+                compared += 1
                 self.assertEqual(line["best_peer"], mpi)
                 self.assertGreater(float(line["best_peer_over_this"]), 0)
-                if line["operation"] == "all_reduce":
-                    self.assertGreater(float(line["share_of_limit"]), 0)
+            if line["share_of_limit"]:
+                self.assertGreater(float(line["share_of_limit"]), 0)
+        self.assertGreaterEqual(compared, 8)  # of startup at the least
         self.assertIn("communicator made", self.written("md"))
         self.assertTrue(self.written("svg").startswith("<svg"))
 

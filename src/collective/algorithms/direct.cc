@@ -9,7 +9,7 @@ namespace catenary {
 namespace {
 
 // Gives its only chunk to the i-th of the others. The last step keeps it, too, while it is in the
-// caches: nobody waits for that.
+// caches.
 Step give_to_all(const Place& at, int i, const Chunk& own) {
   return {.src = input(0), .dst = i == at.ranks - 1 ? own : Chunk{}, .send_to = at.after(i)};
 }
