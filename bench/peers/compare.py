@@ -8,13 +8,14 @@ import datetime
 import os
 import platform
 import random
+import statistics
 import sys
 import time
 
 import report
 from implementations import catalogue, missing
 from jobs import run_job
-from results import STARTUP, Results, WorkerError, parse_report, spread
+from results import STARTUP, Results, WorkerError, parse_report
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OPERATIONS = ["all_reduce", "reduce_scatter", "all_gather", "alltoall", "broadcast", "reduce",
@@ -199,11 +200,10 @@ class Comparison:
 
     def facts(self, machine):
         facts = list(machine)
-        if self.results.ping_pongs_ns:
-            found = spread(self.results.ping_pongs_ns)
-            facts.insert(2, ("cache line from core to core, one way",
-                             f"{found.median:.0f} ns ({min(self.results.ping_pongs_ns):.0f}-"
-                             f"{max(self.results.ping_pongs_ns):.0f})"))
+        lines = self.results.usual_lines() or self.results.ping_pongs_ns
+        if lines:
+            facts.insert(2, ("cache line from core to core, one way, in samples that count",
+                             f"{statistics.median(lines):.0f} ns ({min(lines):.0f}-{max(lines):.0f})"))
         unusual, known = self.results.unusual()
         if unusual:
             facts.append(("left out", f"{unusual} samples of {known}, while which that line took less than "

@@ -116,6 +116,9 @@ class Results:
             self._usual_line = statistics.median(self._lines)
         return self._usual_line / ALIKE <= sample.line <= self._usual_line * ALIKE
 
+    def usual_lines(self):
+        return [line for line in self._lines if self.is_usual(Sample(0, line))]
+
     def unusual(self):
         """How many samples were not, and how many are known."""
         return sum(not self.is_usual(Sample(0, line)) for line in self._lines), len(self._lines)

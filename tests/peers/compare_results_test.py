@@ -128,6 +128,7 @@ class DistanceOfCores(unittest.TestCase):
         results = self.results("1@30 9@160 2@25", "8@170 7@150", "3@55 2@12 4@29", "5@31 5@31")
         self.assertEqual(results.times(SMALL, "mpich"), {0: 1.5, 2: 3.5, 3: 5})
         self.assertEqual(results.unusual(), (4, 10))
+        self.assertEqual(results.usual_lines(), [30, 25, 55, 29, 31, 31])
 
     def test_what_was_never_measured_so_counts_all_the_same(self):
         results = self.results("9@160 7@160")
