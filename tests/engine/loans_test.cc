@@ -97,10 +97,24 @@ TEST_F(Loans, are_of_the_copy_where_input_cannot_be_mapped) {
   plan.steps[0].dst = output(0);
   send.unmapped = given.data();
   send.watched = taken.data();
-  ScheduleRun run(spec_of(Collective::kBroadcast));
+  ScheduleRun run(spec_of(Collective::kAllGather));
   run.advance();
   EXPECT_EQ(send.lent, taken.data());
   EXPECT_EQ(send.watched_at_commit, std::byte{1}) << "it was lent before it was there";
+}
+
+// A root is done once it has copied, and so is who has given its chunk to others by the stage.
+TEST_F(Loans, are_not_of_the_copy_of_a_root_or_of_what_is_staged) {
+  plan_send();
+  plan.steps[0].dst = output(0);
+  send.unmapped = given.data();
+  EXPECT_EQ(ScheduleRun(spec_of(Collective::kBroadcast)).advance(), Task::Progress::kDone);
+  EXPECT_EQ(taken, given);
+  plan.steps[0].fan_out = FanOut::kOneWay;
+  RunSpec staged = spec_of(Collective::kAllGather);
+  staged.least_staged = SIZE_MAX;
+  EXPECT_EQ(ScheduleRun(staged).advance(), Task::Progress::kDone);
+  EXPECT_EQ(send.lent, nullptr);
 }
 
 TEST_F(Loans, are_read_where_they_lie) {
