@@ -37,7 +37,7 @@ TEST(Copy, streaming_and_fetching_copies_these_bytes_and_no_others) {
 
 TEST(Copy, streaming_and_copying_copies_these_bytes_and_no_others_to_both_places) {
   expect_exact_copies([](void* out, const void* in, std::size_t bytes) {
-    std::vector<unsigned char> second(bytes);
+    std::vector<unsigned char> second(bytes + 1);  // not null
     copy_streaming_and_copy(out, second.data(), in, bytes);
   });
   expect_exact_copies([](void* out, const void* in, std::size_t bytes) {
