@@ -5,6 +5,7 @@ allows: same operation, sizes, ranks and placement, in turns, round after round.
 
 import argparse
 import datetime
+import itertools
 import os
 import platform
 import random
@@ -169,21 +170,19 @@ class Comparison:
     def run(self):
         """All rounds, and some more of what was seldom measured while the cores were as they mostly are."""
         rounds = self.arguments.rounds
-        for number in range(rounds):
-            for ranks in self.arguments.ranks:
-                for operation in self.arguments.ops:
-                    tell(f"round {number + 1} of {rounds}: {operation}, {ranks} ranks")
+        for number in range(rounds * (1 + MORE_ROUNDS)):
+            if number == rounds:
+                self.results.settle()
+            for ranks, operation in itertools.product(self.arguments.ranks, self.arguments.ops):
+                what = f"{operation}, {ranks} ranks"
+                if number < rounds:
+                    tell(f"round {number + 1} of {rounds}: {what}")
                     points = points_of(self.arguments, operation, ranks, len(self.cpus))
                     self.everyone_at(ranks, operation, points, number)
-        self.results.settle()
-        for number in range(rounds, rounds * (1 + MORE_ROUNDS)):
-            for ranks in self.arguments.ranks:
-                for operation in self.arguments.ops:
-                    points = self.open_points(operation, ranks)
-                    if points:
-                        self.more_rounds = number - rounds + 1
-                        tell(f"round {self.more_rounds} more: {operation}, {ranks} ranks, {len(points)} sizes")
-                        self.everyone_at(ranks, operation, points, number)
+                elif points := self.open_points(operation, ranks):
+                    self.more_rounds = number - rounds + 1
+                    tell(f"round {self.more_rounds} more: {what}, {len(points)} sizes")
+                    self.everyone_at(ranks, operation, points, number)
 
     def open_points(self, operation, ranks):
         enough = (self.arguments.rounds + 1) // 2

@@ -140,8 +140,8 @@ def csv_line(results, row, name, best):
             line["share_of_limit"] = f"{share:.3g}"
     ratio = results.ratio(row, best, name) if best and results.kinds[name] == "ours" else None
     if ratio:
-        line.update(best_peer=best, best_peer_over_this=f"{ratio.median:.3f}",
-                    ratio_quartile1=f"{ratio.low:.3f}", ratio_quartile3=f"{ratio.high:.3f}")
+        line.update(best_peer=best, best_peer_over_this=f"{ratio.median:.4g}",
+                    ratio_quartile1=f"{ratio.low:.4g}", ratio_quartile3=f"{ratio.high:.4g}")
     return line
 
 

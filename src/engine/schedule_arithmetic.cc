@@ -29,11 +29,11 @@ void ScheduleRun::apply(const PlannedStep& step, const std::byte* received, cons
   }
   const std::byte* from = received != nullptr ? received : own;
   const bool streams = to.past_caches && to.kept != nullptr && to.kept != from;
-  if (to.passed_on == nullptr || !streams) {
+  if (!streams) {
     if (to.passed_on != nullptr) step.send->write(to.passed_on, {from, bytes});
-    if (!streams) return copy_unless_same(to.kept, from, bytes);
-    return copy_streaming_and_fetch(to.kept, from, bytes, to.soon);
+    return copy_unless_same(to.kept, from, bytes);
   }
+  if (to.passed_on == nullptr) return copy_streaming_and_fetch(to.kept, from, bytes, to.soon);
   // Both in one go, but for a first block by which the link finds out how its stores are quickest.
   const std::size_t first = std::min(bytes, kBlockBytes);
   step.send->write(to.passed_on, {from, first});

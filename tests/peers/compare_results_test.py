@@ -158,6 +158,7 @@ class DistanceOfCores(unittest.TestCase):
         self.assertAlmostEqual(even.ratio(SMALL, "openmpi", "catenary-mapped").median, 1.2)
         self.assertAlmostEqual(even.share_of_limit(SMALL, "catenary-mapped"), 0.2)
         self.assertNotIn("odd", report.csv_text(even, []).split("share_of_limit,odd\n", 1)[1])
+        self.assertIn(",openmpi,0.0002,", report.csv_text(self.beside((0.0001, 30)), []))
 
     def test_is_measured_again_until_there_are_ratios_enough(self):
         point = "all_reduce/float/8"
@@ -248,7 +249,7 @@ class Output(unittest.TestCase):
                  line["bytes"] == str(1 << 20)]
         self.assertEqual((ours["median_us"], ours["quartile3_us"], ours["rounds"], ours["best_peer"],
                           ours["best_peer_over_this"], ours["share_of_limit"]),
-                         ("20", "30", "3", "openmpi", "10.000", "0.5"))
+                         ("20", "30", "3", "openmpi", "10", "0.5"))
         self.assertEqual(ours["algbw_GBs"], "52.43")
 
     def test_the_picture_is_well_formed_and_has_every_line(self):
