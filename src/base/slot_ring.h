@@ -56,7 +56,7 @@ struct SlotRingShape {
   std::size_t belt_bytes = 0;  // a multiple of 4096
 
   // Counts up when anything of this changes, so that versions that differ in it do not meet.
-  static constexpr int kForm = 9;
+  static constexpr int kForm = 10;
   static constexpr std::size_t kSharedCopy = 128;
   static constexpr std::size_t kFirstHead = 256;
   static constexpr std::size_t kHeadSpacing = 1152;
@@ -99,9 +99,10 @@ struct alignas(64) SlotHead {
   std::atomic<std::uint32_t> bytes;
   std::byte data[kInlineBytes];
 
-  // In place of data: where a longer message begins, counted from the ring's first byte, or
-  // kOnShuttle and the number of its producer's for that.
+  // In place of data: where a longer message begins, counted from the ring's first byte, and
+  // kPastCaches if it was stored so; or kOnShuttle and the number of its producer's for that.
   static constexpr std::uint64_t kOnShuttle = std::uint64_t{1} << 63;
+  static constexpr std::uint64_t kPastCaches = std::uint64_t{1} << 62;
   std::atomic<std::uint64_t>& place() {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(data);
   }
@@ -233,8 +234,8 @@ class SlotProducer {
   std::uint32_t writer() const { return cursor_.writer().load(std::memory_order_acquire); }
 
   // Publishes the first 0 < bytes <= acquired of the span. Who filled it with non-temporal stores
-  // has fenced them: a release store does not order those.
-  void commit(std::size_t bytes) {
+  // has fenced them, as a release store does not order those, and may tell the reader.
+  void commit(std::size_t bytes, bool past_caches = false) {
     CATENARY_ASSERT(bytes != 0 && bytes <= acquired_bytes_);
     SlotHead& head = cursor_.head();
     const bool is_long = bytes > kInlineBytes;
@@ -245,7 +246,9 @@ class SlotProducer {
     }
     // Relaxed, this and the next: ordered by the store of the sequence below.
     if (is_long) {
-      head.place().store(acquired_place_, std::memory_order_relaxed);
+      const bool is_to_tell = past_caches && acquired_place_ < SlotHead::kOnShuttle;
+      head.place().store(acquired_place_ | (is_to_tell ? SlotHead::kPastCaches : 0),
+                         std::memory_order_relaxed);
     } else if (acquired_bytes_ > kInlineBytes) {
       // What is short travels in the head, so a large span filled with little moves.
       std::memcpy(head.data, acquired(), bytes);
@@ -359,6 +362,14 @@ class SlotConsumer {
     return {long_message(head, bytes), bytes};
   }
 
+  // Whether that is a place on the belt, and in the peeked message, and its producer keeps what it
+  // writes there in its caches.
+  bool is_beside_producer(const std::byte* place) const {
+    const SlotRingShape& shape = cursor_.shape();
+    return place >= cursor_.at(shape.belt_offset()) && place < cursor_.at(shape.bytes()) &&
+           !peeked_past_caches_;
+  }
+
   // One bit for each way; what they mean, is not the ring's business.
   void say_how_it_borrows(std::uint32_t ways) {
     cursor_.borrows().store(ways, std::memory_order_release);
@@ -400,11 +411,13 @@ class SlotConsumer {
   const std::byte* long_message(const SlotHead& head, std::size_t bytes) {
     const SlotRingShape& shape = cursor_.shape();
     // Relaxed and once, as the length.
-    const std::uint64_t place = head.place().load(std::memory_order_relaxed);
-    if (place >= SlotHead::kOnShuttle && shuttles_ != nullptr) {
-      peeked_shuttle_ = shuttles_->from_peer(place - SlotHead::kOnShuttle);
+    const std::uint64_t said = head.place().load(std::memory_order_relaxed);
+    if (said >= SlotHead::kOnShuttle && shuttles_ != nullptr) {
+      peeked_shuttle_ = shuttles_->from_peer(said - SlotHead::kOnShuttle);
       return shuttles_->at(*peeked_shuttle_);
     }
+    peeked_past_caches_ = (said & SlotHead::kPastCaches) != 0;
+    const std::uint64_t place = said & ~SlotHead::kPastCaches;
     if (place < shape.data_offset() || place > shape.bytes() - bytes) {
       throw_error(ErrorCode::kRemote,
                   "a peer damaged a ring: a message of %zu bytes at %zu of %zu; the peer's process "
@@ -417,6 +430,7 @@ class SlotConsumer {
   SlotCursor cursor_;
   Shuttles* shuttles_;
   std::optional<std::uint32_t> peeked_shuttle_;  // that the peeked message lies on
+  bool peeked_past_caches_ = false;              // it was stored so, if it is none of those
 };
 
 }  // namespace catenary

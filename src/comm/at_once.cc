@@ -4,7 +4,6 @@
 // What is over is as if a run had done it in its first poll: the turn has come and gone, the stream
 // counts a task. All is under the issue lock and the drive lock together, so that nobody sees
 // anything in between. Only where peers ring: other links get nowhere unless they are polled.
-#include <cstring>
 
 #include "src/comm/communicator.h"
 #include "src/engine/short_steps.h"
@@ -113,7 +112,7 @@ class Communicator::MessageAtOnce final : public AtOnce {
     const ShortMessage come = peek_short(link, opening_, data_.size());
     met_another_ = come.is_another;
     if (come.data == nullptr) return false;
-    if (!data_.empty()) std::memcpy(data_.data(), come.data, data_.size());
+    keep_short(link, data_.data(), {come.data, data_.size()});
     link.release_quietly();
     return true;
   }

@@ -112,6 +112,8 @@ void MessageRun::keep(const std::byte* data, std::byte* to, std::size_t bytes,
   if (data == to) return;  // the kernel has put it there
   if (spec_.past_caches) {
     copy_streaming_and_fetch(to, data, bytes, soon);
+  } else if (spec_.recv != nullptr) {
+    spec_.recv->read(to, {data, bytes});
   } else {
     copy(to, data, bytes);
   }

@@ -31,7 +31,9 @@ void ScheduleRun::apply(const PlannedStep& step, const std::byte* received, cons
   const bool streams = to.past_caches && to.kept != nullptr && to.kept != from;
   if (!streams) {
     if (to.passed_on != nullptr) step.send->write(to.passed_on, {from, bytes});
-    return copy_unless_same(to.kept, from, bytes);
+    if (to.kept == nullptr || to.kept == from) return;
+    if (from == received) return step.recv->read(to.kept, {from, bytes});
+    return copy(to.kept, from, bytes);
   }
   if (to.passed_on == nullptr) return copy_streaming_and_fetch(to.kept, from, bytes, to.soon);
   // Both in one go, but for a first block by which the link finds out how its stores are quickest.

@@ -39,6 +39,11 @@ void write(SendLink& link, std::byte* slot, ByteView data) {
 
 }  // namespace
 
+void keep_short(RecvLink& link, std::byte* to, ByteView data) {
+  if (data.size() >= kLeastLoan) return link.read(to, data);
+  if (!data.empty()) std::memcpy(to, data.data(), data.size());
+}
+
 bool send_short(SendLink& link, const Descriptor& opening, ByteView data) {
   const std::size_t skip = opening_bytes(data.size());
   const ByteSpan slot = link.try_acquire(skip + data.size());
@@ -125,7 +130,11 @@ bool ShortSteps::try_move(const Move& move) {
     if (sent != result) write(*move.send, sent, {result, move.bytes});
     move.send->commit_quietly(move.send_skip + move.bytes);
   }
-  if (kept != nullptr) copy_unless_same(kept, result, move.bytes);
+  if (kept != nullptr && result == received) {
+    keep_short(*move.recv, kept, {result, move.bytes});
+  } else {
+    copy_unless_same(kept, result, move.bytes);
+  }
   if (move.recv != nullptr) move.recv->release_quietly();
   return true;
 }

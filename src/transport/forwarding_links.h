@@ -54,6 +54,7 @@ class ForwardingRecvLink : public RecvLink {
   ByteView borrow(const Loan& loan, std::byte* into, bool together) override {
     return inside_->borrow(loan, into, together);
   }
+  void read(std::byte* to, ByteView from) override { inside_->read(to, from); }
   bool still_lent() const override { return inside_->still_lent(); }
   Copied copy_together(ByteView borrowed, const Taking& taking) override {
     return inside_->copy_together(borrowed, taking);

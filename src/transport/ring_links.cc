@@ -74,10 +74,10 @@ class RingSendLink final : public SendLink {
     return !ring_.is_at_hand() && writer_.streams(bytes);
   }
   void commit(std::size_t bytes) override {
-    ring_.commit(bytes);
+    commit_quietly(bytes);
     peer_bell_.ring();
   }
-  void commit_quietly(std::size_t bytes) override { ring_.commit(bytes); }
+  void commit_quietly(std::size_t bytes) override { ring_.commit(bytes, writer_.streams(bytes)); }
   void ring_after_fence() noexcept override { peer_bell_.ring_after_fence(); }
   void prepare() const noexcept override { ring_.prepare(); }
   bool try_flush() override {
@@ -235,6 +235,11 @@ class RingRecvLink final : public RecvLink {
     if ((loan.offset & Loan::kOnStage) != 0) return on_stage(loan);
     check_bounds(loan.offset, loan.bytes, peer_heap_.bytes, "heap");
     return {peer_heap_.base + loan.offset, loan.bytes};
+  }
+  // A sender that runs ahead goes on writing close to what is read.
+  void read(std::byte* to, ByteView from) override {
+    const bool is_close = ring_.is_beside_producer(from.data());
+    (is_close ? copy_by_vectors : copy)(to, from.data(), from.size());
   }
   bool still_lent() const override { return ring_.still_lent(); }
 

@@ -24,6 +24,8 @@ void expect_exact_copies(const Copy& copy_bytes) {
 
 TEST(Copy, copies_these_bytes_and_no_others) { expect_exact_copies(copy); }
 
+TEST(Copy, vectors_copy_these_bytes_and_no_others) { expect_exact_copies(copy_by_vectors); }
+
 TEST(Copy, streaming_copies_these_bytes_and_no_others) { expect_exact_copies(copy_streaming); }
 
 TEST(Copy, streaming_and_fetching_copies_these_bytes_and_no_others) {

@@ -200,6 +200,29 @@ TEST(SlotRing, messages_on_a_grown_belt_stay_as_they_are) {
   }
 }
 
+// What comes from the producer's caches is read in another way than what went past them.
+TEST(SlotRing, its_reader_is_told_how_the_belt_was_written) {
+  constexpr SlotRingShape kShape{8, 4096, 1 << 17};
+  const RingMemory memory(kShape);
+  SlotProducer producer(memory.get(), kShape);
+  SlotConsumer consumer(memory.get(), kShape);
+  int on_belt = 0;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    const bool past_caches = i % 3 == 0;
+    fill(producer.try_acquire(4096), i);
+    producer.commit(4096, past_caches);
+    const ByteView view = consumer.try_peek();
+    ASSERT_TRUE(holds(view, i)) << "of message " << i;
+    const bool is_on_belt = view.data() >= memory.get() + kShape.belt_offset();
+    ASSERT_EQ(consumer.is_beside_producer(view.data()), is_on_belt && !past_caches) << i;
+    std::byte elsewhere{};
+    ASSERT_FALSE(consumer.is_beside_producer(&elsewhere));
+    consumer.release();
+    on_belt += is_on_belt ? 1 : 0;
+  }
+  EXPECT_GT(on_belt, 500);
+}
+
 TEST(SlotRing, a_million_messages_pass) {
   constexpr SlotRingShape kShape{7, 1024};
   const RingMemory memory(kShape);
@@ -335,7 +358,8 @@ TEST(SlotRing, a_place_outside_of_the_ring_is_the_peers_fault) {
   constexpr SlotRingShape kShape{2, 1024, 4096};
   for (const std::uint64_t place :
        {std::uint64_t{0}, std::uint64_t{kShape.data_offset() - 1},
-        std::uint64_t{kShape.bytes() - 1023}, ~std::uint64_t{0}, ~std::uint64_t{1023}}) {
+        std::uint64_t{kShape.bytes() - 1023}, SlotHead::kPastCaches,
+        SlotHead::kPastCaches | kShape.bytes(), ~std::uint64_t{0}, ~std::uint64_t{1023}}) {
     const RingMemory memory(kShape);
     auto& head = *reinterpret_cast<SlotHead*>(memory.get() + kShape.head_offset(0));
     head.bytes.store(1024);
