@@ -9,8 +9,8 @@ namespace catenary {
 
 // The C library's, which already chooses by size and processor.
 void copy(void* out, const void* in, std::size_t bytes);
-// By vectors however long, never by the processor's instruction for strings, which is quicker where
-// much is overwritten, and slows a core down that writes close behind what is read.
+// By vectors however long, if the C library is glibc. The processor's instruction for strings is
+// quicker where much is overwritten, and slows a core down that writes close behind what is read.
 void copy_by_vectors(void* out, const void* in, std::size_t bytes);
 // Nothing where there is no `out`, or it is there already.
 inline void copy_unless_same(void* out, const void* in, std::size_t bytes) {

@@ -139,7 +139,7 @@ class RecvLink {
   // `into`, if the caller wants them there, which has room for them. `together`: the peer may help
   // with that, and they are there only once copy_together() is no more under way.
   virtual ByteView borrow(const Loan& loan, std::byte* into = nullptr, bool together = false);
-  // Copies what was peeked or borrowed, or a part of it, by the loads that are quickest there.
+  // Copies what was peeked or borrowed, or a part of it, as is quickest there.
   virtual void read(std::byte* to, ByteView from) { copy(to, from.data(), from.size()); }
   // Whether what was borrowed since the last release() was what the peer meant: it may have given
   // the operation up meanwhile.
