@@ -100,7 +100,7 @@ struct alignas(64) SlotHead {
   std::byte data[kInlineBytes];
 
   // In place of data: where a longer message begins, counted from the ring's first byte, and
-  // kPastCaches if it was stored so; or kOnShuttle and the number of its producer's for that.
+  // kPastCaches if its producer stores so now; or kOnShuttle and the number of its own for that.
   static constexpr std::uint64_t kOnShuttle = std::uint64_t{1} << 63;
   static constexpr std::uint64_t kPastCaches = std::uint64_t{1} << 62;
   std::atomic<std::uint64_t>& place() {

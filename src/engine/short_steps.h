@@ -33,7 +33,7 @@ struct ShortMessage {
   bool is_another = false;  // one has come, but not that one
 };
 ShortMessage peek_short(RecvLink& link, const Descriptor& opening, std::size_t bytes);
-// Copies from what was peeked, by the loads that are quickest.
+// Copies from what was peeked, as is quickest there.
 void keep_short(RecvLink& link, std::byte* to, ByteView data);
 
 class ShortSteps {
