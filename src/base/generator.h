@@ -73,7 +73,7 @@ class Generator {
 
   static void resume(Handle handle) {
     handle.resume();
-    if (handle.promise().thrown) std::rethrow_exception(handle.promise().thrown);
+    if (handle.done() && handle.promise().thrown) std::rethrow_exception(handle.promise().thrown);
   }
 
   Handle handle_;

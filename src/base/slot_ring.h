@@ -364,7 +364,7 @@ class SlotConsumer {
 
   // Whether that is a place on the belt, and in the peeked message, and its producer keeps what it
   // writes there in its caches.
-  bool is_beside_producer(const std::byte* place) const {
+  bool is_in_producers_caches(const std::byte* place) const {
     const SlotRingShape& shape = cursor_.shape();
     return place >= cursor_.at(shape.belt_offset()) && place < cursor_.at(shape.bytes()) &&
            !peeked_past_caches_;

@@ -1,7 +1,5 @@
 #include "src/proof/fingerprint.h"
 
-#include <algorithm>
-
 #include "src/base/error.h"
 
 namespace catenary::proof {
@@ -14,7 +12,9 @@ void Fingerprints::make(int ranks, std::size_t elements) {
     const std::uint64_t before = i == 0 ? 0 : ranks_.back().before + ranks_.back().number;
     ranks_.push_back({scrambled(3 * i), scrambled(3 * i + 1) | 1, before});
   }
-  elements_ = std::max(elements_, elements);
+  while (numbers_.size() < elements) {
+    numbers_.push_back(scrambled(3 * numbers_.size() + 2) | 1);  // odd: none maps two sums to one
+  }
 }
 
 std::string Fingerprints::text(const Fingerprint& value, int ranks, std::size_t element) const {
@@ -59,7 +59,7 @@ std::string Fingerprints::text_of_sum(std::uint64_t sum, int ranks, std::size_t 
 }
 
 std::string Fingerprints::text_of_leaf(std::uint64_t sum, int ranks) const {
-  for (std::size_t element = 0; element < elements_; ++element) {
+  for (std::size_t element = 0; element < numbers_.size(); ++element) {
     if (sum == finished({whole(ranks, element), 0}).sum) {
       return format("the finished reduction of element %zu", element);
     }

@@ -61,8 +61,7 @@ constexpr Fingerprint finished(const Fingerprint& whole) {
   return {whole.sum * 0xd1342543de82ef95u, whole.order};
 }
 
-// The numbers of ranks and elements. Those of elements are made anew each time, as there may be
-// millions: fetching one from memory would take longer.
+// The numbers of ranks and elements.
 class Fingerprints {
  public:
   // For so many of each, or more.
@@ -71,11 +70,11 @@ class Fingerprints {
   // What a rank gave at one place of its input.
   Fingerprint leaf(int rank, std::size_t element) const {
     const Rank& of = ranks_[static_cast<std::size_t>(rank)];
-    return {of.number * number_of(element), of.order};
+    return {of.number * numbers_[element], of.order};
   }
   // The sum of that element's leaves of ranks 0 to ranks - 1.
   std::uint64_t whole(int ranks, std::size_t element) const {
-    return ranks_[static_cast<std::size_t>(ranks)].before * number_of(element);
+    return ranks_[static_cast<std::size_t>(ranks)].before * numbers_[element];
   }
 
   // In words, for messages: what is in it, as a reduction of `element` over so many ranks.
@@ -87,15 +86,11 @@ class Fingerprints {
     std::uint64_t order;
     std::uint64_t before;  // the sum of the numbers of the ranks below
   };
-  // Odd, so that none maps two sums to one.
-  static constexpr std::uint64_t number_of(std::size_t element) {
-    return fingerprint_detail::scrambled(3 * element + 2) | 1;
-  }
   std::string text_of_sum(std::uint64_t sum, int ranks, std::size_t element) const;
   std::string text_of_leaf(std::uint64_t sum, int ranks) const;
 
-  std::vector<Rank> ranks_;  // one more than asked for
-  std::size_t elements_ = 0;
+  std::vector<Rank> ranks_;             // one more than asked for
+  std::vector<std::uint64_t> numbers_;  // of elements
 };
 
 }  // namespace catenary::proof

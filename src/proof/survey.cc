@@ -19,7 +19,7 @@ static_assert(kMostRanksInPlace <= kEveryRanks, "what is lent in place is proved
 constexpr int kSampledRanks[] = {65, 96, 100, 127, 128, 257, 512, 1000, 4096};
 // From here on one root, box and cut more would cost seconds.
 constexpr int kManyRanks = 512;
-// And links that hold many messages a quarter of a minute for each algorithm.
+// And links that hold many messages, or boxes of a few ranks only.
 constexpr int kTooManyRanks = 2048;
 constexpr std::uint32_t kFewestSlots = 2;
 constexpr std::uint32_t kUsualSlots = 16;  // CATENARY_SLOTS
@@ -51,7 +51,7 @@ int largest_divisor(int ranks, int limit) {
   return divisor;
 }
 
-// Of many ranks, the box that leaves the fewest steps inside and across.
+// Of many ranks, the box that mostly leaves the fewest steps inside and across.
 int middle_divisor(int ranks) {
   return largest_divisor(ranks, static_cast<int>(std::sqrt(static_cast<double>(ranks))));
 }
@@ -63,7 +63,8 @@ std::vector<int> boxes_for(const Algorithm& algorithm, int ranks, bool box_matte
   if (ranks > kEveryRanks) {
     if (!box_matters) return {1};
     if (ranks >= kManyRanks) {
-      return {algorithm.chosen_by_cost ? largest_divisor(ranks, 8) : middle_divisor(ranks)};
+      const bool is_long = ranks >= kTooManyRanks || !algorithm.chosen_by_cost;
+      return {is_long ? middle_divisor(ranks) : largest_divisor(ranks, 8)};
     }
     return unique({1, largest_divisor(ranks, 8), largest_divisor(ranks, ranks / 2)});
   }
@@ -122,7 +123,6 @@ class Survey {
   Proof run() {
     const bool box_matters = looks_at_box(algorithm_);
     for (const int ranks : rank_counts(scope_)) {
-      if (too_many(ranks)) break;
       known_.clear();
       const std::uint64_t cases_before = proof_.cases;
       for (const int root : roots_for(algorithm_.collective, ranks, scope_)) {
@@ -143,17 +143,6 @@ class Survey {
   }
 
  private:
-  // Moves grow no faster than the square of ranks, give or take a logarithm.
-  bool too_many(int ranks) const {
-    const bool is_only_one = scope_.from_ranks == scope_.to_ranks;
-    if (!scope_.skips_long || ranks <= kEveryRanks || is_only_one) return false;
-    const double growth = static_cast<double>(ranks) / std::max(largest_.ranks, 1);
-    // A pair of an algorithm with itself stands for those of it that are left out.
-    const bool goes_far = algorithm_.chosen_by_cost || algorithm_.inside == algorithm_.across;
-    const std::uint64_t limit = goes_far ? kMostMoves : kMostMovesIfNamed;
-    return static_cast<double>(largest_.moves) * growth * growth > static_cast<double>(limit);
-  }
-
   // A box in which every rank does the same as in one that was proved needs no other proof.
   bool prove_boxes(ProofCase which, const std::vector<int>& boxes) {
     which.lanes = algorithm_.lanes;
@@ -192,8 +181,6 @@ class Survey {
       const Verdict verdict = checker_.check(which, source_for(which), orders);
       ++proof_.checks;
       proof_.moves += verdict.moves;
-      if (which.ranks > largest_.ranks) largest_ = {which.ranks, 0};
-      largest_.moves = std::max(largest_.moves, verdict.moves);
       if (verdict.scratch_chunks > proof_.scratch_chunks) {
         proof_.scratch_chunks = verdict.scratch_chunks;
         proof_.scratch_ranks = which.ranks;
@@ -264,11 +251,6 @@ class Survey {
   LoanChecker loans_;
   std::vector<WrittenSchedules> written_;  // by window, of the case that is being proved
   std::size_t windows_ = 0;                // so many of those
-  // Of the largest rank count so far: the most moves of a check.
-  struct {
-    int ranks = 0;
-    std::uint64_t moves = 0;
-  } largest_;
   // What is proved of the last rank count: the box, and what ranks do.
   std::set<std::pair<int, std::uint64_t>> known_;
 };

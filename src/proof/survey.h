@@ -3,15 +3,13 @@
 // Up to kEveryRanks ranks: every rank count, root, lane and box, each with buffers cut in several
 // ways: none and fewer elements than chunks, parts of unequal length, one pass and several,
 // messages of one slice, and as many of them as links of 2, 5 and 16 slots allow. Above: some rank
-// counts, roots and boxes, with one to three cuts. Who proves many algorithms (Scope::skips_long)
-// goes as far as a case takes no more than kMostMoves.
+// counts, roots and boxes, with one to three cuts.
 //
 // Pairs that run only if they are named are so many that the proof of all that would take too long.
 // Each case of theirs has an element a chunk with links of 2 slots and, where steps depend on how
 // many messages links hold, of 16; the other cuts take turns, one for each case that has root 0 or
-// none. Above kEveryRanks they are in about as many boxes as those have ranks, which mostly takes
-// the fewest moves, and go as far as kMostMovesIfNamed; but a pair of an algorithm with itself,
-// which stands for the others that have it inside or across, as far as what is chosen by cost.
+// none. Of very many ranks they are in about as many boxes as those have ranks, which mostly takes
+// the fewest moves.
 //
 // A case in which all ranks do the same as in one that was proved, in other boxes or but for their
 // names, is proved with it.
@@ -38,8 +36,6 @@ namespace catenary::proof {
 
 inline constexpr int kEveryRanks = 64;
 inline constexpr int kMostRanks = 4096;
-inline constexpr std::uint64_t kMostMoves = 185'000'000;
-inline constexpr std::uint64_t kMostMovesIfNamed = 12'000'000;
 
 // What to prove; all of it where nothing is said.
 struct Scope {
@@ -49,8 +45,6 @@ struct Scope {
   std::optional<int> box = {};
   std::optional<std::uint32_t> slots = {};
   std::optional<std::size_t> count = {};
-  // The numbers of ranks that take many moves, unless only one is asked for.
-  bool skips_long = false;
 };
 
 struct Proof {

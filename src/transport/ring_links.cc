@@ -238,7 +238,7 @@ class RingRecvLink final : public RecvLink {
   }
   // A sender that runs ahead goes on writing close to what is read.
   void read(std::byte* to, ByteView from) override {
-    const bool is_close = ring_.is_beside_producer(from.data());
+    const bool is_close = ring_.is_in_producers_caches(from.data());
     (is_close ? copy_by_vectors : copy)(to, from.data(), from.size());
   }
   bool still_lent() const override { return ring_.still_lent(); }

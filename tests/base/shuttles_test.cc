@@ -264,7 +264,7 @@ TEST_F(ShuttlesOfTwo, what_a_peer_does_not_have_it_cannot_send) {
   first.send(kLong, 0);
   for (const std::uint64_t wrong :
        {std::uint64_t{Shuttles::kOfEach}, std::uint64_t{Shuttles::kAll} - 1,
-        std::uint64_t{Shuttles::kAll}, std::uint64_t{1} << 32}) {
+        std::uint64_t{Shuttles::kAll}, std::uint64_t{1} << 32, SlotHead::kPastCaches}) {
     place_of(0).store(SlotHead::kOnShuttle + wrong);
     expect_refused(second, wrong);
   }

@@ -85,6 +85,10 @@ struct FakeRecv final : RecvLink {
   ByteView borrow(const Loan& loan, std::byte*, bool) override {
     return ByteView(memory).subspan(loan.offset, loan.bytes);
   }
+  void read(std::byte* to, ByteView from) override {
+    bytes_read += from.size();
+    RecvLink::read(to, from);
+  }
   bool still_lent() const override { return !withdrawn; }
   Copied copy_together(ByteView borrowed, const Taking& taking) override {
     ++asked;
@@ -115,7 +119,8 @@ struct FakeRecv final : RecvLink {
   }
 
   Bytes message;
-  std::vector<Bytes> later;  // what comes once the message is released
+  std::vector<Bytes> later;    // what comes once the message is released
+  std::size_t bytes_read = 0;  // by the link, which may have a way of its own
   Bytes memory = Bytes(kCount, std::byte{3});
   Bytes result = Bytes(kCount, std::byte{9});  // where the peer wants what is made of a loan
   bool writes = false;

@@ -99,6 +99,7 @@ TEST_P(MessagesOf, are_received) {
   EXPECT_EQ(std::memcmp(taken.data(), given.data(), bytes), 0);
   EXPECT_TRUE(std::all_of(taken.begin() + static_cast<std::ptrdiff_t>(bytes), taken.end(),
                           [](std::byte each) { return each == std::byte{2}; }));
+  EXPECT_EQ(recv.bytes_read, bytes);
   EXPECT_TRUE(recv.released);
   EXPECT_TRUE(receives.idle());
 }

@@ -220,6 +220,10 @@ TEST_P(ShortMessagesOf, arrive) {
   ASSERT_NE(taken.data, nullptr);
   EXPECT_FALSE(taken.is_another);
   EXPECT_EQ(Bytes(taken.data, taken.data + data.size()), data);
+  Bytes kept(data.size());
+  keep_short(recv, kept.data(), {taken.data, data.size()});
+  EXPECT_EQ(kept, data);
+  EXPECT_EQ(recv.bytes_read, data.size() >= kLeastLoan ? data.size() : 0);
   EXPECT_TRUE(peek_short(recv, spec.descriptor, data.size() + 1).is_another);
   Descriptor other = spec.descriptor;
   other.sequence = 1;

@@ -163,6 +163,19 @@ TEST_F(Writes, sums_that_are_kept_past_the_caches_are_made_in_both_places_at_onc
   }
 }
 
+TEST_F(Writes, what_is_only_kept_is_read_by_the_link_unless_past_the_caches) {
+  for (const bool past_caches : {false, true}) {
+    recv.bytes_read = 0;
+    run({.dst = output(0), .for_good = true}, theirs, past_caches, true, false);
+    EXPECT_EQ(recv.bytes_read, past_caches ? 0 : kBytes);
+  }
+}
+
+TEST_F(Writes, what_is_handed_on_and_kept_is_kept_as_the_link_reads_it) {
+  run({.dst = output(0)}, theirs);
+  EXPECT_EQ(recv.bytes_read, kBytes);
+}
+
 TEST_F(Writes, sums_that_are_only_kept_go_past_the_caches) {
   run({.src = input(0), .dst = output(0), .for_good = true}, sum(), true, true, false);
 }

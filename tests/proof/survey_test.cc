@@ -199,14 +199,13 @@ TEST(Survey, takes_samples_of_many_ranks) {
   EXPECT_EQ(*seen.rbegin(), 4096);
 }
 
-// Of what has to be named, pairs of an algorithm with itself stand for the others of it.
-TEST(Survey, of_all_goes_as_far_as_the_rank_counts_with_what_stands_for_others) {
-  const auto most_ranks = [](std::string_view name) {
-    const Scope scope{.from_ranks = 1000, .to_ranks = 4096, .skips_long = true};
-    return prove(*find_algorithm(Collective::kReduceScatter, name), scope, ignore).most_ranks;
-  };
-  EXPECT_EQ(most_ranks("hier_pat_pat"), 4096);
-  EXPECT_EQ(most_ranks("hier_pat_ring"), 1000);
+TEST(Survey, takes_pairs_as_far_as_the_rank_counts) {
+  const Algorithm& pair = *find_algorithm(Collective::kReduceScatter, "hier_pat_ring");
+  ASSERT_FALSE(pair.chosen_by_cost);
+  std::set<std::pair<int, int>> seen;
+  const auto note = [&](const ProofCase& which) { seen.insert({which.ranks, which.box}); };
+  EXPECT_EQ(prove(pair, {.from_ranks = 1000, .to_ranks = 4096}, note).most_ranks, 4096);
+  EXPECT_EQ(seen, (std::set<std::pair<int, int>>{{1000, 25}, {4096, 64}}));
 }
 
 // A ring of 5 in which the last rank does not add its part to its own chunk.

@@ -2,6 +2,7 @@
 
 #include "src/base/error.h"
 #include "src/transport/faulty_transport.h"
+#include "src/transport/forwarding_links.h"
 #include "src/transport/traced_transport.h"
 #include "transports/loopback/transport.h"
 
@@ -22,6 +23,33 @@ std::unique_ptr<Transport> make_loopback() {
   context.slot_bytes = 64;
   context.config = &kConfig;
   return loopback::make_transport(context);
+}
+
+// A link with ways of its own to copy.
+struct OwnRecv final : RecvLink {
+  explicit OwnRecv(std::size_t& bytes) : bytes_read(bytes) {}
+  ByteView try_peek() override { return {}; }
+  void release() override {}
+  void read(std::byte*, ByteView from) override { bytes_read += from.size(); }
+  std::size_t& bytes_read;
+};
+struct OwnSend final : SendLink {
+  explicit OwnSend(std::size_t& bytes) : bytes_written(bytes) {}
+  ByteSpan try_acquire(std::size_t) override { return {}; }
+  void write(std::byte*, ByteView data) override { bytes_written += data.size(); }
+  void commit(std::size_t) override {}
+  bool try_flush() override { return true; }
+  std::size_t& bytes_written;
+};
+
+TEST(ForwardingLinks, copy_as_the_link_inside_does) {
+  const Bytes data(100);
+  std::size_t bytes_read = 0;
+  ForwardingRecvLink(std::make_unique<OwnRecv>(bytes_read)).read(nullptr, data);
+  EXPECT_EQ(bytes_read, data.size());
+  std::size_t bytes_written = 0;
+  ForwardingSendLink(std::make_unique<OwnSend>(bytes_written)).write(nullptr, data);
+  EXPECT_EQ(bytes_written, data.size());
 }
 
 constexpr LinkSpec kSelf = {0, Channel::kPointToPoint};

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <iterator>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace catenary {
@@ -36,24 +35,30 @@ struct Ranks {
 Ranks ranks_inside(const Place& at) { return {at.rank / at.box * at.box, 1}; }
 Ranks ranks_across(const Place& at) { return {at.rank % at.box, at.box}; }
 
-// And of its chunks: chunk i of a buffer is chunk first + i * stride of another one.
+// And of its chunks: chunk i of a buffer is chunk first + i * stride of another one; and where the
+// same is done over and over, it is `shift` further on each time.
 struct Run {
   Chunk first;
   int stride;
+  int shift = 0;
 };
-// By the group's buffer, so that nothing is asked, as every chunk of a pair goes through here. No
-// chunk is none, and carries keep the numbers of scratch: all that counts is their length.
+// By the group's buffer, so that nothing is asked. No chunk is none, and carries keep the numbers
+// of scratch: all that counts is their length.
 struct Chunks {
   std::array<Run, kBufferKinds> runs;
 
   Chunks(const Run& input, const Run& output, const Run& scratch)
       : runs{Run{}, input, output, scratch, scratch} {
-    runs[static_cast<std::size_t>(Buffer::kCarry)].first.buffer = Buffer::kCarry;
+    run_of(carry(0)).first.buffer = Buffer::kCarry;
   }
   Chunk chunk_of(const Chunk& chunk) const {
-    const Run& run = runs[static_cast<std::size_t>(chunk.buffer)];
+    const Run& run = run_of(chunk);
     return {run.first.buffer, run.first.index + chunk.index * run.stride};
   }
+  const Run& run_of(const Chunk& chunk) const {
+    return runs[static_cast<std::size_t>(chunk.buffer)];
+  }
+  Run& run_of(const Chunk& chunk) { return runs[static_cast<std::size_t>(chunk.buffer)]; }
 };
 
 // A group's steps as steps of all ranks.
@@ -84,85 +89,79 @@ WholeCut whole_cut(const Place& at, const Stages& stages) {
   return {stages.chunks_inside(inside(at)), stages.chunks_across(across(at))};
 }
 
-// How the ranks of a box give each other the part of that number of their finished shards.
-Embedding gathered_shards(const Place& at, int part, int parts) {
+// How the ranks of a box give each other their finished shards, part by part.
+Embedding gathered_shards(const Place& at, int parts) {
   const int own = at.rank % at.box * parts;
-  return {ranks_inside(at),
-          {{output(own + part), 0}, {output(part), parts}, {scratch(part), parts}}};
+  return {ranks_inside(at), {{output(own), 0, 1}, {output(0), parts, 1}, {scratch(0), parts, 1}}};
 }
 
-// What ranks inside of a box do over and over, written down once: nothing but the chunks differs.
-// The stage must come to an end, which the proof of the algorithm that it is alone shows.
-class Repeated {
- public:
-  explicit Repeated(Steps steps) {
-    for (const Step& step : steps) steps_.push_back(step);
+bool does_nothing(const Step& step) { return !step.dst && step.send_to == kNobody; }
+
+// A group's steps that do something, as steps of all ranks.
+Steps embedded(Embedding embedding, Steps steps) {
+  for (const Step& step : steps) {
+    const Step all = embedding.of(step);
+    if (!does_nothing(all)) co_yield all;
   }
+}
 
-  // Its steps from the first on, as those of a generator.
-  class Time {
-   public:
-    explicit Time(const std::vector<Step>& steps) : rest_(steps) {}
-    const Step* next() {
-      if (rest_.empty()) return nullptr;
-      const Step* step = rest_.data();
-      rest_ = rest_.subspan(1);
-      return step;
-    }
-
-   private:
-    std::span<const Step> rest_;
-  };
-  Time once() const { return Time(steps_); }
-
- private:
-  std::vector<Step> steps_;
+struct ShiftingStep {
+  Step step;
+  int src_shift;
+  int dst_shift;
 };
 
-// All of a group's steps that do something as steps of all ranks. A range and no coroutine, since
-// every step of a pair goes through here.
-template <class Source>
-class Embedded {
+// What a group does so many times, written down once: nothing but the chunks differs, and those
+// that come to lie in one buffer shift alike, so that what does nothing never does anything. The
+// steps must come to an end, which the proof of the algorithm that has them alone shows.
+class Repeated {
  public:
-  Embedded(const Embedding& embedding, Source steps)
-      : embedding_(embedding), steps_(std::move(steps)) {}
+  Repeated(int times, const Embedding& first_time, Steps steps) : times_(times) {
+    for (const Step& step : steps) {
+      const Step all = first_time.of(step);
+      if (does_nothing(all)) continue;
+      const Chunks& chunks = first_time.chunks;
+      const int dst_shift = all.dst ? chunks.run_of(step.dst).shift : 0;
+      steps_.push_back({all, chunks.run_of(step.src).shift, dst_shift});
+    }
+  }
 
+  // No coroutine, since nearly every step of a pair goes through here.
   class Iterator {
    public:
-    explicit Iterator(Embedded& of) : of_(of) { ++*this; }
-    const Step& operator*() const { return step_; }
+    Iterator(std::span<ShiftingStep> steps, int times)
+        : steps_(steps), at_(steps.data()), times_left_(steps.empty() ? 0 : times) {}
+    const Step& operator*() const { return at_->step; }
     Iterator& operator++() {
-      do {
-        const Step* step = of_.steps_.next();
-        is_over_ = step == nullptr;
-        if (!is_over_) step_ = of_.embedding_.of(*step);
-      } while (!is_over_ && !step_.dst && step_.send_to == kNobody);
+      at_->step.src.index += at_->src_shift;
+      at_->step.dst.index += at_->dst_shift;
+      if (++at_ == steps_.data() + steps_.size()) {
+        at_ = steps_.data();
+        --times_left_;
+      }
       return *this;
     }
-    bool operator==(std::default_sentinel_t) const { return is_over_; }
+    bool operator==(std::default_sentinel_t) const { return times_left_ == 0; }
 
    private:
-    Embedded& of_;
-    Step step_;
-    bool is_over_ = false;
+    std::span<ShiftingStep> steps_;
+    ShiftingStep* at_;
+    int times_left_;
   };
-  Iterator begin() { return Iterator(*this); }
+  Iterator begin() { return Iterator(steps_, times_); }  // once
   std::default_sentinel_t end() const { return {}; }
 
  private:
-  Embedding embedding_;
-  Source steps_;
+  int times_;
+  std::vector<ShiftingStep> steps_;
 };
 
 // One rank of a box has the whole message, and broadcasts it to the others.
 Steps given_inside(Place at, StepsOf broadcast, WholeCut cut) {
-  const Repeated give(broadcast(inside(at)));
-  for (int part = 0; part < cut.parts; ++part) {
-    const Embedding message{
-        ranks_inside(at),
-        {{output(part), cut.parts}, {output(part), cut.parts}, {scratch(part), cut.parts}}};
-    for (const Step& step : Embedded(message, give.once())) co_yield step;
-  }
+  const Run part{output(0), cut.parts, 1};
+  Repeated give(cut.parts, {ranks_inside(at), {part, part, {scratch(0), cut.parts, 1}}},
+                broadcast(inside(at)));
+  for (const Step& step : give) co_yield step;
 }
 
 }  // namespace
@@ -224,21 +223,16 @@ Steps hierarchical_all_reduce(Place at, Stages stages) {
   const int parts = stages.chunks_across(across(at));
   const int chunks = at.box * parts;
   const int own = at.rank % at.box * parts;
-  const Repeated scatter(stages.scatter(inside(at)));
-  for (int part = 0; part < parts; ++part) {
-    const Embedding sums_of_box{
-        ranks_inside(at),
-        {{input(part), parts}, {scratch(own + part), 0}, {scratch(chunks + part), parts}}};
-    for (const Step& step : Embedded(sums_of_box, scatter.once())) co_yield step;
-  }
+  Repeated sums_of_box(
+      parts,
+      {ranks_inside(at), {{input(0), parts, 1}, {scratch(own), 0, 1}, {scratch(chunks), parts, 1}}},
+      stages.scatter(inside(at)));
+  for (const Step& step : sums_of_box) co_yield step;
   const Embedding sums_of_all{ranks_across(at),
                               {{scratch(own), 1}, {output(own), 1}, {scratch(chunks + own), 1}}};
-  for (const Step& step : Embedded(sums_of_all, stages.across(across(at)))) co_yield step;
-  const Repeated gather(stages.gather(inside(at)));
-  for (int part = 0; part < parts; ++part) {
-    const Embedding shards = gathered_shards(at, part, parts);
-    for (const Step& step : Embedded(shards, gather.once())) co_yield step;
-  }
+  for (const Step& step : embedded(sums_of_all, stages.across(across(at)))) co_yield step;
+  Repeated shards(parts, gathered_shards(at, parts), stages.gather(inside(at)));
+  for (const Step& step : shards) co_yield step;
 }
 
 Steps hierarchical_broadcast(Place at, Stages stages) {
@@ -246,43 +240,37 @@ Steps hierarchical_broadcast(Place at, Stages stages) {
   const int own = at.rank % at.box * parts;
   const bool has_message = at.rank / at.box == at.root / at.box;
   if (has_message) {
-    const Repeated scatter(stages.scatter(inside(at)));
-    for (int part = 0; part < parts; ++part) {
-      const Embedding shards{
-          ranks_inside(at),
-          {{input(part), parts}, {output(own + part), 0}, {scratch(part), parts}}};
-      for (const Step& step : Embedded(shards, scatter.once())) co_yield step;
-    }
+    Repeated shards(
+        parts,
+        {ranks_inside(at), {{input(0), parts, 1}, {output(own), 0, 1}, {scratch(0), parts, 1}}},
+        stages.scatter(inside(at)));
+    for (const Step& step : shards) co_yield step;
   }
   const Embedding shard{ranks_across(at), {{output(own), 1}, {output(own), 1}, {scratch(own), 1}}};
-  for (const Step& step : Embedded(shard, stages.across(across(at)))) co_yield step;
-  const Repeated gather(stages.gather(inside(at)));
-  for (int part = 0; part < parts; ++part) {
-    const Embedding shards = gathered_shards(at, part, parts);
-    for (const Step& step : Embedded(shards, gather.once())) co_yield step;
-  }
+  for (const Step& step : embedded(shard, stages.across(across(at)))) co_yield step;
+  Repeated shards(parts, gathered_shards(at, parts), stages.gather(inside(at)));
+  for (const Step& step : shards) co_yield step;
 }
 
 // A level's schedule runs once for each part that only the other level cuts.
 Steps hierarchical_all_reduce_whole(Place at, Stages stages) {
   const WholeCut cut = whole_cut(at, stages);
   const bool one_for_all = stages.gather != nullptr;
-  const Repeated sum(stages.scatter(inside(at)));
-  for (int part = 0; part < cut.parts; ++part) {
-    const Embedding sums_of_box{ranks_inside(at),
-                                {{input(part), cut.parts},
-                                 {scratch(part), cut.parts},
-                                 {scratch(cut.count() + part), cut.parts}}};
-    for (const Step& step : Embedded(sums_of_box, sum.once())) co_yield step;
-  }
+  Repeated sums_of_box(cut.parts,
+                       {ranks_inside(at),
+                        {{input(0), cut.parts, 1},
+                         {scratch(0), cut.parts, 1},
+                         {scratch(cut.count()), cut.parts, 1}}},
+                       stages.scatter(inside(at)));
+  for (const Step& step : sums_of_box) co_yield step;
   if (!one_for_all || at.rank % at.box == at.root % at.box) {
-    const Repeated sum_of_boxes(stages.across(across(at)));
-    for (int first = 0; first < cut.count(); first += cut.parts) {
-      const Embedding sums_of_all{
-          ranks_across(at),
-          {{scratch(first), 1}, {output(first), 1}, {scratch(cut.count() + first), 1}}};
-      for (const Step& step : Embedded(sums_of_all, sum_of_boxes.once())) co_yield step;
-    }
+    Repeated sums_of_all(cut.chunks,
+                         {ranks_across(at),
+                          {{scratch(0), 1, cut.parts},
+                           {output(0), 1, cut.parts},
+                           {scratch(cut.count()), 1, cut.parts}}},
+                         stages.across(across(at)));
+    for (const Step& step : sums_of_all) co_yield step;
   }
   if (!one_for_all) co_return;
   for (const Step& step : given_inside(at, stages.gather, cut)) co_yield step;
@@ -291,12 +279,12 @@ Steps hierarchical_all_reduce_whole(Place at, Stages stages) {
 Steps hierarchical_broadcast_whole(Place at, Stages stages) {
   const WholeCut cut = whole_cut(at, stages);
   if (at.rank % at.box == at.root % at.box) {
-    const Repeated to_boxes(stages.across(across(at)));
-    for (int first = 0; first < cut.count(); first += cut.parts) {
-      const Embedding chunk{ranks_across(at),
-                            {{input(first), 1}, {output(first), 1}, {scratch(first), 1}}};
-      for (const Step& step : Embedded(chunk, to_boxes.once())) co_yield step;
-    }
+    Repeated to_boxes(
+        cut.chunks,
+        {ranks_across(at),
+         {{input(0), 1, cut.parts}, {output(0), 1, cut.parts}, {scratch(0), 1, cut.parts}}},
+        stages.across(across(at)));
+    for (const Step& step : to_boxes) co_yield step;
   }
   for (const Step& step : given_inside(at, stages.gather, cut)) co_yield step;
 }
@@ -306,44 +294,39 @@ Steps hierarchical_all_gather(Place at, Stages stages) {
   const int place = at.rank % at.box;
   const Embedding of_place{ranks_across(at),
                            {{input(0), 0}, {output(place), at.box}, {scratch(0), 1}}};
-  for (const Step& step : Embedded(of_place, stages.across(across(at)))) co_yield step;
-  const Repeated gather(stages.gather(inside(at)));
-  for (int first = 0; first < at.ranks; first += at.box) {
-    const Embedding of_box{ranks_inside(at),
-                           {{output(first + place), 0}, {output(first), 1}, {scratch(0), 1}}};
-    for (const Step& step : Embedded(of_box, gather.once())) co_yield step;
-  }
+  for (const Step& step : embedded(of_place, stages.across(across(at)))) co_yield step;
+  Repeated of_box(
+      at.ranks / at.box,
+      {ranks_inside(at), {{output(place), 0, at.box}, {output(0), 1, at.box}, {scratch(0), 1}}},
+      stages.gather(inside(at)));
+  for (const Step& step : of_box) co_yield step;
 }
 
 // The box's sums of what each box gets at this place, and then those of all.
 Steps hierarchical_reduce_scatter(Place at, Stages stages) {
   const int boxes = at.ranks / at.box;
-  const Repeated scatter(stages.scatter(inside(at)));
-  for (int box = 0; box < boxes; ++box) {
-    const Embedding of_box{ranks_inside(at),
-                           {{input(box * at.box), 1}, {scratch(box), 0}, {scratch(boxes), 1}}};
-    for (const Step& step : Embedded(of_box, scatter.once())) co_yield step;
-  }
+  Repeated to_box(
+      boxes, {ranks_inside(at), {{input(0), 1, at.box}, {scratch(0), 0, 1}, {scratch(boxes), 1}}},
+      stages.scatter(inside(at)));
+  for (const Step& step : to_box) co_yield step;
   const Embedding of_place{ranks_across(at),
                            {{scratch(0), 1}, {output(0), 0}, {scratch(boxes), 1}}};
-  for (const Step& step : Embedded(of_place, stages.across(across(at)))) co_yield step;
+  for (const Step& step : embedded(of_place, stages.across(across(at)))) co_yield step;
 }
 
 // What the ranks of this box have for this place of each box; and then, from each place of the
 // others, what they have for this rank.
 Steps hierarchical_all_to_all(Place at, Stages stages) {
-  const Repeated scatter(stages.scatter(inside(at)));
-  for (int first = 0; first < at.ranks; first += at.box) {
-    const Embedding to_box{ranks_inside(at),
-                           {{input(first), 1}, {scratch(first), 1}, {scratch(at.ranks), 1}}};
-    for (const Step& step : Embedded(to_box, scatter.once())) co_yield step;
-  }
-  for (int place = 0; place < at.box; ++place) {
-    const Embedding from_place{
-        ranks_across(at),
-        {{scratch(place), at.box}, {output(place), at.box}, {scratch(at.ranks), 1}}};
-    for (const Step& step : Embedded(from_place, stages.across(across(at)))) co_yield step;
-  }
+  Repeated to_box(
+      at.ranks / at.box,
+      {ranks_inside(at), {{input(0), 1, at.box}, {scratch(0), 1, at.box}, {scratch(at.ranks), 1}}},
+      stages.scatter(inside(at)));
+  for (const Step& step : to_box) co_yield step;
+  Repeated from_place(
+      at.box,
+      {ranks_across(at), {{scratch(0), at.box, 1}, {output(0), at.box, 1}, {scratch(at.ranks), 1}}},
+      stages.across(across(at)));
+  for (const Step& step : from_place) co_yield step;
 }
 
 }  // namespace catenary
