@@ -41,8 +41,8 @@ root, lane and box is proved; above, a sample to 4096.
   --box B          only machines of B ranks
   --slots S        only links of S slots
   --count N        only N elements, each as large as a slot
-  --jobs J         J algorithms at a time (as many as there are cores, at most 4); each takes up to
-                   1.5 gigabytes of memory
+  --jobs J         J algorithms at a time (as many as there are cores, at most 4); with 4096 ranks
+                   each takes up to 1.5 gigabytes of memory, in boxes of a few ranks more
   -v, --verbose    every rank count as it is proved
   --help           this text
 
@@ -278,7 +278,7 @@ int verify(const Wish& wish) {
               cases == 1 ? "" : "s", wrong, seconds_since(start),
               static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
   if (without > 0) {
-    std::printf("%d %s no case among those asked for, but for other ranks, roots or boxes\n",
+    std::printf("%d %s no case among those asked for, only with other ranks, roots or boxes\n",
                 without, without == 1 ? "has" : "have");
   }
   if (proved.empty() && wrong == 0) {

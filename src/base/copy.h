@@ -10,8 +10,10 @@ namespace catenary {
 // The C library's, which already chooses by size and processor.
 void copy(void* out, const void* in, std::size_t bytes);
 // By vectors however long, if the C library is glibc. The processor's instruction for strings is
-// quicker where much is overwritten, and slows a core down that writes close behind what is read.
+// quicker where much is overwritten.
 void copy_by_vectors(void* out, const void* in, std::size_t bytes);
+// Whether on this processor that instruction slows a core down which writes close to what is read.
+bool strings_slow_writers();
 // Nothing where there is no `out`, or it is there already.
 inline void copy_unless_same(void* out, const void* in, std::size_t bytes) {
   if (out != nullptr && out != in) copy(out, in, bytes);

@@ -2,7 +2,8 @@
 // one coroutine frame, however long the sequence.
 //
 // Move-only; one thread at a time; begin() once. The owner keeps what the coroutine's parameters
-// point to alive, so such functions take values. What the coroutine throws leaves begin() or ++.
+// point to alive, so such functions take values. What the coroutine throws leaves begin(), ++ or
+// next().
 #pragma once
 
 #include <coroutine>
@@ -73,6 +74,7 @@ class Generator {
 
   static void resume(Handle handle) {
     handle.resume();
+    // What has thrown is done, too; to ask that first is cheaper, as next() asks it anyway.
     if (handle.done() && handle.promise().thrown) std::rethrow_exception(handle.promise().thrown);
   }
 

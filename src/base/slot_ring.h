@@ -362,9 +362,9 @@ class SlotConsumer {
     return {long_message(head, bytes), bytes};
   }
 
-  // Whether that is a place on the belt, and in the peeked message, and its producer keeps what it
-  // writes there in its caches.
-  bool is_in_producers_caches(const std::byte* place) const {
+  // Whether that place is on the belt, and in the peeked message, and its producer does not write
+  // past its caches.
+  bool is_on_warm_belt(const std::byte* place) const {
     const SlotRingShape& shape = cursor_.shape();
     return place >= cursor_.at(shape.belt_offset()) && place < cursor_.at(shape.bytes()) &&
            !peeked_past_caches_;

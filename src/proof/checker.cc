@@ -292,10 +292,11 @@ bool Checker::do_fold_slice(int rank, State& state, Task& task) {
     if (!receive(task, from, links_.at(from, rank), operand)) return false;
     value = folded(value, operand);
     // The engine may read it in place only now.
-    if (from == rank && state.own_message && moves_data<kPlain>(task) &&
-        !read<kPlain>(rank, state, task, state.own_message, operand)) {
-      return false;
+    if (from != rank || !state.own_message || !moves_data<kPlain>(task)) continue;
+    if (!per_rank_ && part_of_frame(task.frame) != shape_.part_of(state.own_message)) {
+      return fail("sends itself another message before it folds the first");
     }
+    if (!read<kPlain>(rank, state, task, state.own_message, operand)) return false;
   }
   if (task.step->dst && moves_data<kPlain>(task) && !keep<kPlain>(rank, state, task, true, value))
     return false;

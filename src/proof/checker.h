@@ -1,7 +1,7 @@
 // Proves that the schedules of all ranks together do what their collective means: pulls the steps
 // of every rank side by side, as the engine would run them, and moves fingerprints instead of bytes
-// over links of a given number of slots. What it runs is what is executed; nothing is written out,
-// so thousands of ranks fit.
+// over links of a given number of slots. What it runs is what is executed; whole schedules of many
+// ranks are not written out, so thousands of ranks fit.
 //
 // Found out are: wrong, missing, doubled or unfinished contributions; sends and receives that do
 // not pair up in length, pass and slice; messages left over; deadlock; input read after it was

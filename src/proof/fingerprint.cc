@@ -12,6 +12,7 @@ void Fingerprints::make(int ranks, std::size_t elements) {
     const std::uint64_t before = i == 0 ? 0 : ranks_.back().before + ranks_.back().number;
     ranks_.push_back({scrambled(3 * i), scrambled(3 * i + 1) | 1, before});
   }
+  numbers_.reserve(elements);
   while (numbers_.size() < elements) {
     numbers_.push_back(scrambled(3 * numbers_.size() + 2) | 1);  // odd: none maps two sums to one
   }

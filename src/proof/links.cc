@@ -20,11 +20,11 @@ constexpr std::uint16_t kMostEpochs = UINT16_MAX;
 }  // namespace
 
 std::string text_of_frame(std::uint64_t frame) {
-  const auto part = static_cast<unsigned>(frame >> 32);
+  const int part = part_of_frame(frame);
   const auto pass = static_cast<unsigned>(frame >> 16 & 0xffff);
   const auto slice = static_cast<unsigned>(frame & 0xffff);
   const std::string what = slice == kNoSlice ? std::string("no data") : format("slice %u", slice);
-  return format("%s of chunk %u in pass %u", what.c_str(), part, pass);
+  return format("%s of chunk %d in pass %u", what.c_str(), part, pass);
 }
 
 void Links::reset(int ranks) {

@@ -28,6 +28,7 @@ struct Message {
 constexpr std::uint64_t frame_of(int part, std::uint32_t pass, std::uint32_t slice) {
   return static_cast<std::uint64_t>(part) << 32 | std::uint64_t{pass} << 16 | slice;
 }
+constexpr int part_of_frame(std::uint64_t frame) { return static_cast<int>(frame >> 32); }
 // Instead of a slice: a message that opens its link, but carries no data.
 inline constexpr std::uint32_t kNoSlice = UINT16_MAX;
 std::string text_of_frame(std::uint64_t frame);

@@ -19,7 +19,7 @@ static_assert(kMostRanksInPlace <= kEveryRanks, "what is lent in place is proved
 constexpr int kSampledRanks[] = {65, 96, 100, 127, 128, 257, 512, 1000, 4096};
 // From here on one root, box and cut more would cost seconds.
 constexpr int kManyRanks = 512;
-// And links that hold many messages, or boxes of a few ranks only.
+// And from here on so would links that hold many messages, and small boxes.
 constexpr int kTooManyRanks = 2048;
 constexpr std::uint32_t kFewestSlots = 2;
 constexpr std::uint32_t kUsualSlots = 16;  // CATENARY_SLOTS
@@ -63,8 +63,8 @@ std::vector<int> boxes_for(const Algorithm& algorithm, int ranks, bool box_matte
   if (ranks > kEveryRanks) {
     if (!box_matters) return {1};
     if (ranks >= kManyRanks) {
-      const bool is_long = ranks >= kTooManyRanks || !algorithm.chosen_by_cost;
-      return {is_long ? middle_divisor(ranks) : largest_divisor(ranks, 8)};
+      const bool needs_few_moves = ranks >= kTooManyRanks || !algorithm.chosen_by_cost;
+      return {needs_few_moves ? middle_divisor(ranks) : largest_divisor(ranks, 8)};
     }
     return unique({1, largest_divisor(ranks, 8), largest_divisor(ranks, ranks / 2)});
   }

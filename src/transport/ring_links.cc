@@ -238,8 +238,8 @@ class RingRecvLink final : public RecvLink {
   }
   // A sender that runs ahead goes on writing close to what is read.
   void read(std::byte* to, ByteView from) override {
-    const bool is_close = ring_.is_in_producers_caches(from.data());
-    (is_close ? copy_by_vectors : copy)(to, from.data(), from.size());
+    const bool by_vectors = strings_slow_writers() && ring_.is_on_warm_belt(from.data());
+    (by_vectors ? copy_by_vectors : copy)(to, from.data(), from.size());
   }
   bool still_lent() const override { return ring_.still_lent(); }
 

@@ -214,9 +214,9 @@ TEST(SlotRing, its_reader_is_told_how_the_belt_was_written) {
     const ByteView view = consumer.try_peek();
     ASSERT_TRUE(holds(view, i)) << "of message " << i;
     const bool is_on_belt = view.data() >= memory.get() + kShape.belt_offset();
-    ASSERT_EQ(consumer.is_in_producers_caches(view.data()), is_on_belt && !past_caches) << i;
+    ASSERT_EQ(consumer.is_on_warm_belt(view.data()), is_on_belt && !past_caches) << i;
     std::byte elsewhere{};
-    ASSERT_FALSE(consumer.is_in_producers_caches(&elsewhere));
+    ASSERT_FALSE(consumer.is_on_warm_belt(&elsewhere));
     consumer.release();
     on_belt += is_on_belt ? 1 : 0;
   }

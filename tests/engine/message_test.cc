@@ -104,6 +104,14 @@ TEST_P(MessagesOf, are_received) {
   EXPECT_TRUE(receives.idle());
 }
 
+TEST_F(Messages, that_go_past_the_caches_are_not_read_by_the_link) {
+  add_recv().past_caches = true;
+  let_come(opening(), given.data(), kCount);
+  EXPECT_EQ(group.poll(), Progress::kDone);
+  EXPECT_EQ(taken, given);
+  EXPECT_EQ(recv.bytes_read, 0u);
+}
+
 // Who sleeps meanwhile would let the rest of a long message wait.
 TEST_F(Messages, get_on_while_transports_move_bytes_of_them) {
   add_recv();

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstring>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -207,7 +208,26 @@ TEST_F(StepsAtOnce, move_the_chunk_that_a_step_names) {
   EXPECT_EQ(got, (Ints{30, 4, 7, 7}));
 }
 
-// Around where data lies behind its opening in another way, and is written by the link.
+TEST_F(StepsAtOnce, keep_as_the_link_reads_what_is_longer) {
+  constexpr std::size_t kLong = kLeastLoan / sizeof(std::int32_t);
+  set_count(kLong);
+  const std::vector<std::int32_t> data(kLong, 3);
+  std::vector<std::int32_t> kept(kLong);
+  Descriptor opening = spec.descriptor;
+  opening.sequence = kNumber;
+  ASSERT_TRUE(send_short(send, opening, std::as_bytes(std::span(data))));
+  recv.message.assign(send.slot.begin(),
+                      send.slot.begin() + static_cast<std::ptrdiff_t>(send.committed));
+  plan.steps = {taking()};
+  ShortSteps steps(spec);
+  steps.begin(nullptr, kept.data(), kNumber);
+  steps.try_do();
+  EXPECT_TRUE(steps.all_done());
+  EXPECT_EQ(kept, data);
+  EXPECT_EQ(recv.bytes_read, kLeastLoan);
+}
+
+// Around where data lies behind its opening in another way, and is written and read by the link.
 struct ShortMessagesOf : StepsAtOnce, testing::WithParamInterface<std::size_t> {};
 INSTANTIATE_TEST_SUITE_P(Bytes, ShortMessagesOf, testing::Values(0, 1, 640, 641, 1023, 1024, 8192));
 

@@ -140,6 +140,19 @@ TEST(Checker, input_that_a_fold_reads_in_place_must_still_be_there) {
                "reads input that was overwritten in place");
 }
 
+TEST(Checker, a_second_message_to_oneself_ahead_of_a_fold_is_caught) {
+  Schedules schedules(2, Schedule{.chunk_count = 2, .steps = {}});
+  schedules[0].add({.src = input(0), .send_to = 0});
+  schedules[0].add({.src = input(1), .send_to = 0});
+  schedules[1].add({.src = input(0), .send_to = 0});
+  schedules[0].add({.recv_from = 0, .dst = carry(0)});
+  schedules[0].add({.recv_from = 1, .src = carry(0), .dst = output(0)});
+  for (const std::size_t count : {2, 3}) {  // of 3, the second chunk is shorter
+    expect_fault({.ranks = 2, .count = count, .slots = 3}, schedules,
+                 "sends itself another message before it folds the first");
+  }
+}
+
 TEST(Checker, a_message_to_oneself_outside_of_a_fold_is_caught) {
   const ProofCase which{.collective = Collective::kBroadcast, .ranks = 1};
   Schedules schedules(1);

@@ -199,13 +199,21 @@ TEST(Survey, takes_samples_of_many_ranks) {
   EXPECT_EQ(*seen.rbegin(), 4096);
 }
 
-TEST(Survey, takes_pairs_as_far_as_the_rank_counts) {
-  const Algorithm& pair = *find_algorithm(Collective::kReduceScatter, "hier_pat_ring");
-  ASSERT_FALSE(pair.chosen_by_cost);
+// Ranks, and in which boxes.
+std::set<std::pair<int, int>> large_cases_of(const Algorithm& pair) {
   std::set<std::pair<int, int>> seen;
   const auto note = [&](const ProofCase& which) { seen.insert({which.ranks, which.box}); };
   EXPECT_EQ(prove(pair, {.from_ranks = 1000, .to_ranks = 4096}, note).most_ranks, 4096);
-  EXPECT_EQ(seen, (std::set<std::pair<int, int>>{{1000, 25}, {4096, 64}}));
+  return seen;
+}
+
+TEST(Survey, takes_pairs_as_far_as_the_rank_counts) {
+  const Algorithm& named = *find_algorithm(Collective::kReduceScatter, "hier_pat_ring");
+  ASSERT_FALSE(named.chosen_by_cost);
+  EXPECT_EQ(large_cases_of(named), (std::set<std::pair<int, int>>{{1000, 25}, {4096, 64}}));
+  const Algorithm& chosen = *find_algorithm(Collective::kBroadcast, "hier_knomial4_direct");
+  ASSERT_TRUE(chosen.chosen_by_cost);
+  EXPECT_EQ(large_cases_of(chosen), (std::set<std::pair<int, int>>{{1000, 8}, {4096, 64}}));
 }
 
 // A ring of 5 in which the last rank does not add its part to its own chunk.

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "src/base/error.h"
+
 namespace catenary {
 namespace {
 
@@ -36,7 +38,7 @@ Ranks ranks_inside(const Place& at) { return {at.rank / at.box * at.box, 1}; }
 Ranks ranks_across(const Place& at) { return {at.rank % at.box, at.box}; }
 
 // And of its chunks: chunk i of a buffer is chunk first + i * stride of another one; and where the
-// same is done over and over, it is `shift` further on each time.
+// same is done over and over (Repeated), it is `shift` further on each time.
 struct Run {
   Chunk first;
   int stride;
@@ -111,18 +113,20 @@ struct ShiftingStep {
   int dst_shift;
 };
 
-// What a group does so many times, written down once: nothing but the chunks differs, and those
-// that come to lie in one buffer shift alike, so that what does nothing never does anything. The
-// steps must come to an end, which the proof of the algorithm that has them alone shows.
+// What a group does so many times, written down once: nothing but the chunks differs. The steps
+// must come to an end, which the proof of what has them alone, or of its like with even chunks,
+// shows.
 class Repeated {
  public:
   Repeated(int times, const Embedding& first_time, Steps steps) : times_(times) {
     for (const Step& step : steps) {
       const Step all = first_time.of(step);
+      const int src_shift = first_time.chunks.run_of(step.src).shift;
+      const int dst_shift = first_time.chunks.run_of(step.dst).shift;
+      const bool is_copy_spared = step.dst && !all.dst;
+      CATENARY_ASSERT(!is_copy_spared || src_shift == dst_shift);  // and so is it each time
       if (does_nothing(all)) continue;
-      const Chunks& chunks = first_time.chunks;
-      const int dst_shift = all.dst ? chunks.run_of(step.dst).shift : 0;
-      steps_.push_back({all, chunks.run_of(step.src).shift, dst_shift});
+      steps_.push_back({all, src_shift, is_copy_spared ? 0 : dst_shift});
     }
   }
 
@@ -148,7 +152,7 @@ class Repeated {
     ShiftingStep* at_;
     int times_left_;
   };
-  Iterator begin() { return Iterator(steps_, times_); }  // once
+  Iterator begin() { return Iterator(steps_, times_); }  // once: steps stay shifted
   std::default_sentinel_t end() const { return {}; }
 
  private:
@@ -240,11 +244,11 @@ Steps hierarchical_broadcast(Place at, Stages stages) {
   const int own = at.rank % at.box * parts;
   const bool has_message = at.rank / at.box == at.root / at.box;
   if (has_message) {
-    Repeated shards(
+    Repeated scattered(
         parts,
         {ranks_inside(at), {{input(0), parts, 1}, {output(own), 0, 1}, {scratch(0), parts, 1}}},
         stages.scatter(inside(at)));
-    for (const Step& step : shards) co_yield step;
+    for (const Step& step : scattered) co_yield step;
   }
   const Embedding shard{ranks_across(at), {{output(own), 1}, {output(own), 1}, {scratch(own), 1}}};
   for (const Step& step : embedded(shard, stages.across(across(at)))) co_yield step;
