@@ -59,8 +59,12 @@ Collective collective_of(std::string_view name) {
     const auto collective = static_cast<Collective>(i);
     if (plain(name_of(collective)) == plain(name)) return collective;
   }
-  throw_error(ErrorCode::kInvalidUsage, "there is no collective \"%s\": see catenary list",
-              std::string(name).c_str());
+  std::string known;
+  for (int i = 0; i < kCollectiveCount; ++i) {
+    known += (i == 0 ? "" : ", ") + std::string(name_of(static_cast<Collective>(i)));
+  }
+  throw_error(ErrorCode::kInvalidUsage, "there is no collective \"%s\"; there are %s",
+              std::string(name).c_str(), known.c_str());
 }
 
 int next_option(int argc, char** argv, const char* letters, const option* known) {

@@ -33,7 +33,10 @@ constexpr char kUsage[] =
 Proves that schedules do what their collective means, by running them on fingerprints: right
 results from every rank's part once, sends and receives that pair up, no deadlock, in place too,
 no more scratch than declared, and the same bits on all ranks. Up to 64 ranks every rank count,
-root, lane and box is proved; above, a sample to 4096.
+root, lane and box is proved; above, a sample: 65, 96, 100, 127, 128, 257, 512, 1000 and 4096 ranks.
+Pairs of two levels run on several boxes of several ranks each; with 4096 ranks on 64 boxes of 64.
+
+"all to": every number of ranks from 1 to that; "up to": the largest.
 
   --all            every algorithm of every collective
   --ranks N[-M]    only N ranks, or N to M; of those above 64, the sample
@@ -98,6 +101,9 @@ bool read_wish(int argc, char** argv, Wish& wish) {
   if (rank_counts(wish.scope).empty()) {
     refuse(format("no number of ranks from %d to %d is in the sample; name one number",
                   wish.scope.from_ranks, wish.scope.to_ranks));
+  }
+  if (wish.collective && wish.scope.root && !has_root(*wish.collective)) {
+    refuse(std::string(name_of(*wish.collective)) + " has no root");
   }
   if (wish.scope.root.value_or(0) >= wish.scope.to_ranks) {
     refuse(format("--root %d is none of %d ranks", *wish.scope.root, wish.scope.to_ranks));
@@ -188,16 +194,18 @@ class Workers {
   std::vector<std::jthread> threads_;
 };
 
-void print_row(const Algorithm& algorithm, const Proof& proof, double seconds) {
+void print_row(const Wish& wish, const Algorithm& algorithm, const Proof& proof, double seconds) {
+  const bool begins_with_one = wish.scope.from_ranks == 1 && proof.cases > 0;
+  const std::string all_to = begins_with_one ? std::to_string(proof.every_ranks) : "-";
   std::string scratch = "-";
   if (proof.scratch_chunks > 0) {
     scratch = format("%d (%d ranks)", proof.scratch_chunks, proof.scratch_ranks);
   }
-  std::printf("%s %9llu %5d %6d %17s %8.1f %7.2f  %s\n",
+  std::printf("%s %9llu %6s %6d %17s %8.1f %7.2f  %s\n",
               title_of(algorithm.collective, algorithm).c_str(),
-              static_cast<unsigned long long>(proof.cases),
-              proof.cases == 0 ? 0 : proof.every_ranks, proof.cases == 0 ? 0 : proof.most_ranks,
-              scratch.c_str(), static_cast<double>(proof.moves) * 1e-6, seconds,
+              static_cast<unsigned long long>(proof.cases), all_to.c_str(),
+              proof.cases == 0 ? 0 : proof.most_ranks, scratch.c_str(),
+              static_cast<double>(proof.moves) * 1e-6, seconds,
               !proof.fault.empty() ? "WRONG"
               : proof.cases == 0   ? "no such case"
                                    : "proved");
@@ -244,8 +252,8 @@ void check_names(const Wish& wish) {
 
 int verify(const Wish& wish) {
   check_names(wish);
-  std::printf("%-14s %-42s %9s %5s %6s %17s %8s %7s\n", "collective", "algorithm", "cases", "every",
-              "up to", "scratch chunks", "Mmoves", "s");
+  std::printf("%-14s %-42s %9s %6s %6s %17s %8s %7s\n", "collective", "algorithm", "cases",
+              "all to", "up to", "scratch chunks", "Mmoves", "s");
   Progress progress(wish.verbose);
   const std::int64_t start = now_ns();
   std::vector<const Algorithm*> wished;
@@ -263,7 +271,7 @@ int verify(const Wish& wish) {
   for (std::size_t i = 0; i < wished.size(); ++i) {
     const Result result = tasks[i].get_future().get();
     const Proof& proof = result.proof;
-    progress.make_way([&] { print_row(*wished[i], proof, result.seconds); });
+    progress.make_way([&] { print_row(wish, *wished[i], proof, result.seconds); });
     cases += proof.cases;
     if (proof.fault.empty() && proof.cases > 0) {
       proved.push_back(wished[i]);
@@ -282,8 +290,10 @@ int verify(const Wish& wish) {
                 without, without == 1 ? "has" : "have");
   }
   if (proved.empty() && wrong == 0) {
-    throw_error(ErrorCode::kInvalidArgument,
-                "nothing was proved: none of these algorithms runs on such ranks, roots or boxes");
+    throw_error(
+        ErrorCode::kInvalidArgument,
+        "nothing was proved: none of these algorithms runs on such ranks, roots or boxes; pairs of "
+        "two levels run on several boxes of several ranks each");
   }
   return wrong == 0 ? 0 : 1;
 }

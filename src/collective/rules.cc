@@ -208,7 +208,8 @@ Sets parse(const Vocabulary& words, std::string_view text) {
 }
 
 [[noreturn]] void refuse(std::string_view name) {
-  throw_error(ErrorCode::kInvalidArgument, "there is no algorithm \"%s\"; the known ones are %s",
+  throw_error(ErrorCode::kInvalidArgument,
+              "CATENARY_ALGO: there is no algorithm \"%s\"; the known ones are %s",
               std::string(name).c_str(), joined(our_names(false)).c_str());
 }
 

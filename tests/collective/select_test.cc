@@ -140,8 +140,7 @@ TEST(Select, where_direct_lends_no_more_the_fastest_is_chosen) {
 TEST(Select, two_hosts_exchange_long_sums_at_once_where_that_is_alike) {
   int behind = 0;
   for (const int box : {2, 4, 8}) {
-    const MachineFacts hosts{
-        .local_ranks = 2 * box, .cores = 2, .box = box, .far = Wire::kNetwork};
+    const MachineFacts hosts{.local_ranks = 2 * box, .cores = 2, .box = box, .far = Wire::kNetwork};
     for (std::size_t bytes = 1 << 18; bytes <= kHuge; bytes *= 2) {
       const auto candidates = selector(2 * box, hosts).candidates(Collective::kAllReduce, bytes);
       const Selection& at_once = named(candidates, "hier_direct_recursive_doubling");
@@ -336,7 +335,8 @@ TEST(Select, a_name_that_nobody_knows_is_an_error_that_lists_the_known) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
     const std::string text = error.what();
-    EXPECT_EQ(text.find("there is no algorithm \"oak\"; the known ones are "), 0u) << text;
+    EXPECT_EQ(text.find("CATENARY_ALGO: there is no algorithm \"oak\"; the known ones are "), 0u)
+        << text;
     EXPECT_NE(text.find("one_shot"), std::string::npos);
   }
 }
