@@ -34,7 +34,7 @@ void copy_by_vectors(void* out, const void* in, std::size_t bytes) {
 
 bool strings_slow_writers() {
 #ifdef __x86_64__
-  static const bool do_so = __builtin_cpu_is("amdfam19h");  // a Zen 4 does, a Zen 5 does not
+  static const bool do_so = __builtin_cpu_is("amdfam19h");  // of these a Zen 4 was measured
   return do_so;
 #else
   return false;

@@ -187,6 +187,21 @@ class VerifyTest(unittest.TestCase):
         self.expect_refused('there is no algorithm "pat" of AllGatherv', "AllGatherv", "pat")
         self.expect_refused("--root 7 is none of 4 ranks", "bcast", "--ranks", "4", "--root", "7")
 
+        self.expect_refused("AllReduce has no root", "AllReduce", "--ranks", "4", "--root", "2")
+
+    def test_usage_names_the_sample(self):
+        done = verify("Broadcast", "chain", "--ranks", "65-5000", "--root", "0")
+        found = re.search(r"above 64 ranks of the sample: ([\d, ]+) \(", done.stdout)
+        sample = re.findall(r"\d+", found[1])
+        told = re.search(r"above, a sample: (.*) ranks\.", verify("--help").stdout)[1]
+        self.assertEqual(re.findall(r"\d+", told), sample)
+
+    def test_all_numbers_are_claimed_only_from_one_on(self):
+        for ranks, all_to in [("1-5", "5"), ("5", "-"), ("3-5", "-")]:
+            done = verify("Broadcast", "chain", "--ranks", ranks)
+            row = next(line for line in done.stdout.splitlines() if line.endswith("proved"))
+            self.assertEqual(row.split()[3:5], [all_to, "5"])
+
     def test_usage_comes_with_a_reason(self):
         self.expect_refused("name a collective, or give --all")
         self.expect_refused("--all needs no collective", "--all", "AllReduce")
