@@ -69,7 +69,7 @@ class PutHub::HubSendLink final : public SendLink {
     const std::uint64_t slot = state_.committed % hub_.context_.slots;
     const bool body_apart = !state_.slots[slot].in_place.empty() && !hub_.port_->gathers();
     const auto count = static_cast<std::uint32_t>(bytes) | (body_apart ? kBodyApart : 0);
-    const MessageHeader header = {state_.committed, count, ~count};
+    const MessageHeader header = {state_.committed, count, 0, 0};  // the rest as it goes out
     std::memcpy(state_.staging.data() + slot * hub_.stride_ + kHeaderOffset, &header,
                 sizeof header);
     ++state_.committed;
@@ -298,7 +298,7 @@ void PutHub::take_head(Incoming& incoming, std::uint32_t slot) {
       slot < slots && !incoming.arrivals[slot].is_here && !incoming.arrivals[slot].has_head &&
       (has_body_apart || !incoming.arrivals[slot].has_body) && header.number % slots == slot &&
       header.number - incoming.released < slots && bytes != 0 && bytes <= context_.slot_bytes &&
-      header.check == ~header.bytes;
+      header.check == check_of(header);
   if (!is_sound) {
     incoming.failure = format(
         "it put message %llu of %u bytes into slot %u, with %llu messages read and %u slots of %zu "
@@ -308,6 +308,8 @@ void PutHub::take_head(Incoming& incoming, std::uint32_t slot) {
     return;
   }
   incoming.arrivals[slot].has_head = true;
+  const auto other_way = outgoing_.find(link_number(incoming.spec));
+  if (other_way != outgoing_.end()) take_credit(other_way->second, header.credit);
   if (!has_body_apart || incoming.arrivals[slot].has_body) has_come_whole(incoming, slot);
 }
 

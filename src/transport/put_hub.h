@@ -4,10 +4,10 @@
 // one put into the slot that its number falls on. What the put tells is the link and the slot;
 // the number itself travels in front of the bytes. Messages may arrive in any order, and are
 // peeked in the order of their numbers. A slot is used again once the receiver has given it back,
-// by a credit, which is a put that only tells, and once the put before it is done. Credits are
-// sums, so their order does not matter either.
+// by a credit, and once the put before it is done. Credits go along with messages the other way, or
+// else by a put that only tells. They are sums, so their order does not matter either.
 //
-//     slot: 48 bytes unused | number (64 bits) | bytes (32) | check (32) | data
+//     slot: 40 bytes unused | number (64 bits) | bytes (32) | credit (32) | check (64) | data
 //
 // Ends find each other by control messages (put_control.h), and are made independently: a sender
 // stages until its receiver's ring is known, and a receiver makes the ring when the sender asks for

@@ -36,9 +36,14 @@ bool PutHub::push_messages(Outgoing& outgoing) {
 bool PutHub::push_next_message(Outgoing& outgoing) {
   const std::uint64_t slot = outgoing.put % context_.slots;
   const std::size_t at = slot * stride_ + kHeaderOffset;
-  const std::byte* const begin = outgoing.staging.data() + at;
+  std::byte* const begin = outgoing.staging.data() + at;
   MessageHeader header;
   std::memcpy(&header, begin, sizeof header);
+  const auto other_way = incoming_.find(link_number(outgoing.spec));
+  Incoming* const owed = other_way == incoming_.end() ? nullptr : &other_way->second;
+  if (owed != nullptr) header.credit = static_cast<std::uint32_t>(owed->released - owed->credited);
+  header.check = check_of(header);
+  std::memcpy(begin, &header, sizeof header);
   PutFlight& flight = outgoing.slots[slot];
   const std::size_t whole = sizeof header + (header.bytes & ~kBodyApart);
   const std::size_t head = whole - flight.in_place.size();
@@ -63,6 +68,7 @@ bool PutHub::push_next_message(Outgoing& outgoing) {
   }
   const PutPiece begins = {outgoing.memory.get(), {begin, head}};
   flight.head_is_put = try_put(told, 0, begins, body_apart ? PutPiece() : body);
+  if (flight.head_is_put && owed != nullptr) owed->credited = owed->released;
   return flight.head_is_put;
 }
 

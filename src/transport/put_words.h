@@ -11,8 +11,12 @@ namespace catenary {
 struct MessageHeader {
   std::uint64_t number;
   std::uint32_t bytes;
-  std::uint32_t check;  // ~bytes
+  std::uint32_t credit;  // slots of the link the other way that its sender may use again
+  std::uint64_t check;   // check_of(*this)
 };
+inline std::uint64_t check_of(const MessageHeader& header) {
+  return ~(std::uint64_t{header.credit} << 32 | header.bytes);
+}
 inline constexpr std::size_t kDataOffset = 64;  // a cache line for what goes before data
 inline constexpr std::size_t kHeaderOffset = kDataOffset - sizeof(MessageHeader);
 

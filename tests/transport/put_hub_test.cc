@@ -136,8 +136,9 @@ class Words : public testing::Test {
     hub->poll();
     ring = port->last;
   }
-  void write_head(std::uint64_t number, std::uint32_t bytes) const {
-    const MessageHeader header = {number, bytes, ~bytes};
+  void write_head(std::uint64_t number, std::uint32_t bytes, std::uint32_t credit = 0) const {
+    MessageHeader header = {number, bytes, credit, 0};
+    header.check = check_of(header);
     const std::size_t at = number % context.slots * (kDataOffset + context.slot_bytes);
     std::memcpy(ring.data() + at + kHeaderOffset, &header, sizeof header);
   }
@@ -242,10 +243,10 @@ TEST(PutHub, puts_nothing_any_more_of_what_was_withdrawn) {
   }
 }
 
-// A port that cannot be used any more, and says so by what it throws.
-class BrokenPort final : public PutPort {
+// A port that passes everything on.
+class PassingPort : public PutPort {
  public:
-  explicit BrokenPort(std::unique_ptr<PutPort> port) : port_(std::move(port)) {}
+  explicit PassingPort(std::unique_ptr<PutPort> port) : port_(std::move(port)) {}
   std::unique_ptr<PutMemory> register_memory(ByteSpan memory) override {
     return port_->register_memory(memory);
   }
@@ -258,14 +259,21 @@ class BrokenPort final : public PutPort {
   bool try_send(int peer, const ControlMessage& message) override {
     return port_->try_send(peer, message);
   }
-  void progress(PortListener& /*listener*/) override {
-    throw_error(ErrorCode::kSystem, "the port is broken");
-  }
+  void progress(PortListener& listener) override { port_->progress(listener); }
   bool is_quiet() const override { return port_->is_quiet(); }
   void shut() noexcept override { port_->shut(); }
 
  private:
   std::unique_ptr<PutPort> port_;
+};
+
+// A port that cannot be used any more, and says so by what it throws.
+class BrokenPort final : public PassingPort {
+ public:
+  using PassingPort::PassingPort;
+  void progress(PortListener& /*listener*/) override {
+    throw_error(ErrorCode::kSystem, "the port is broken");
+  }
 };
 
 // Ranks that leave answer for others of their process, whose failures are not theirs.
@@ -287,6 +295,73 @@ TEST(PutHub, leaves_beside_another_one_that_is_broken) {
     EXPECT_NE(std::string(error.what()).find("the port is broken"), std::string::npos)
         << error.what();
   }
+}
+
+class CountingPort final : public PassingPort {
+ public:
+  CountingPort(std::unique_ptr<PutPort> port, int& credits)
+      : PassingPort(std::move(port)), credits_(credits) {}
+  bool try_put(const Put& put) override {
+    const bool is_taken = PassingPort::try_put(put);
+    if (is_taken && (put.told & kIsCredit) != 0) ++credits_;
+    return is_taken;
+  }
+
+ private:
+  int& credits_;  // that went by themselves
+};
+
+// Puts that only give credit, of two ranks of which one sends `messages`, and the other answers
+// each, or only takes them.
+int credits_by_themselves(int messages, bool answers) {
+  PutNetwork network(1);
+  TransportContext context;
+  context.nranks = 2;
+  context.slots = 16;
+  context.slot_bytes = 64;
+  context.key = random_test_key();
+  int credits = 0;
+  std::vector<std::unique_ptr<PutHub>> hubs;
+  std::vector<std::unique_ptr<SendLink>> sends;
+  std::vector<std::unique_ptr<RecvLink>> recvs;
+  for (context.rank = 0; context.rank < 2; ++context.rank) {
+    auto port = std::make_unique<CountingPort>(network.add_port(), credits);
+    hubs.push_back(std::make_unique<PutHub>(std::move(port), context));
+  }
+  for (int rank = 0; rank < 2; ++rank) {
+    PutHub& hub = *hubs[static_cast<std::size_t>(rank)];
+    sends.push_back(hub.connect({1 - rank, Channel::kCollective}));
+    recvs.push_back(hub.listen({1 - rank, Channel::kCollective}));
+  }
+  const auto turn = [&] {
+    network.turn();
+    for (const auto& hub : hubs) hub->poll();
+  };
+  const auto pass = [&](std::size_t from) {
+    int turns = 0;
+    while (sends[from]->try_acquire(8).empty() && ++turns < 1000) turn();
+    sends[from]->commit(8);
+    while (recvs[1 - from]->try_peek().empty() && ++turns < 1000) turn();
+    recvs[1 - from]->release();
+    EXPECT_LT(turns, 1000);
+  };
+  for (int i = 0; i < messages; ++i) {
+    pass(0);
+    if (answers) pass(1);
+  }
+  return credits;
+}
+
+TEST(PutHub, sends_credits_along_with_what_goes_the_other_way) {
+  EXPECT_EQ(credits_by_themselves(100, true), 0);
+  EXPECT_GT(credits_by_themselves(100, false), 10);
+}
+
+TEST_F(Words, of_credit_for_what_was_not_sent_are_refused) {
+  const auto other_way = hub->connect({1, Channel::kCollective});
+  write_head(0, 10, 1);
+  tell({head(0)});
+  EXPECT_THROW(other_way->try_acquire(1), Error);
 }
 
 }  // namespace
