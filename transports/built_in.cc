@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "src/base/error.h"
+#include "src/base/log.h"
 #include "transports/loopback/transport.h"
 #include "transports/ofi/transport.h"
 #include "transports/shm/transport.h"
@@ -109,6 +110,12 @@ void check_names(const std::vector<std::string_view>& names) {
 
 Transports built_in_transports(const TransportContext& context) {
   check_names(split_names(context.config->transports));
+  const Config& config = *context.config;
+  if (config.net.empty() && !config.fi_provider.empty() && ofi::absence() != nullptr) {
+    log_info(
+        Subsystem::kNet, -1,
+        format("FI_PROVIDER=%s is not for us: %s", config.fi_provider.c_str(), ofi::absence()));
+  }
   const std::string_view net = net_of(*context.config);
   Transports transports;
   for (const BuiltIn& entry : kBuiltIns) {

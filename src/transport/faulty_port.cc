@@ -46,7 +46,7 @@ class FaultyPort final : public PutPort, private PortListener {
   }
 
   bool is_quiet() const override { return held_.empty() && events_.empty() && inside_->is_quiet(); }
-  void shut() noexcept override { inside_->shut(); }
+  void shut(Parting parting) noexcept override { inside_->shut(parting); }
 
  private:
   using Event = std::function<void(PortListener&)>;
@@ -64,6 +64,9 @@ class FaultyPort final : public PutPort, private PortListener {
   }
   void was_told(std::uint32_t told) override {
     events_.push_back([=](PortListener& to) { to.was_told(told); });
+  }
+  void was_cut(std::uint32_t told) override {
+    events_.push_back([=](PortListener& to) { to.was_cut(told); });
   }
   void control_came(const ControlMessage& message) override {
     events_.push_back([=](PortListener& to) { to.control_came(message); });

@@ -1,6 +1,6 @@
-// A port that behaves as badly as EFA may, from a seed: it refuses in bursts, holds what it took
-// and lets it go in any order, tells what happened late and in any order, and fails. With every
-// other seed it gathers nothing.
+// A port that behaves badly, as EFA may but for splitting and repeating, from a seed: it refuses in
+// bursts, holds what it took and lets it go in any order, tells what happened late and in any
+// order, and fails. With every other seed it gathers nothing.
 //
 // Everything that runs over a port must run over this one. The same seed and the same calls give
 // the same behaviour. Threads: as the port inside.

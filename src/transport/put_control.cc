@@ -37,7 +37,7 @@ std::optional<ControlWords> open_control(const Key& key, const ControlMessage& m
   }
   ControlWords words;
   std::memcpy(&words, message.data(), sizeof words);
-  const bool is_known = words.kind >= ControlKind::kOpen && words.kind <= ControlKind::kStay;
+  const bool is_known = words.kind >= ControlKind::kOpen && words.kind <= ControlKind::kTally;
   if (!is_known || words.channel >= kChannelCount || words.to != static_cast<std::uint32_t>(self) ||
       words.from >= static_cast<std::uint32_t>(nranks)) {
     return std::nullopt;

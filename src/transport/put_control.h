@@ -19,7 +19,7 @@
 
 namespace catenary {
 
-enum class ControlKind : std::uint16_t { kOpen = 1, kRing, kRefuse, kLeave, kStay };
+enum class ControlKind : std::uint16_t { kOpen = 1, kRing, kRefuse, kLeave, kStay, kTally };
 
 struct ControlWords {
   ControlKind kind = ControlKind::kOpen;
@@ -30,8 +30,8 @@ struct ControlWords {
   std::uint32_t slot_bytes = 0;  // OPEN, REFUSE
   std::uint32_t unused = 0;
   PutTarget target = {};   // OPEN, RING
-  std::uint64_t sent = 0;  // LEAVE: messages
-  std::uint64_t came = 0;  // LEAVE, STAY: messages
+  std::uint64_t sent = 0;  // LEAVE, TALLY: messages
+  std::uint64_t came = 0;  // LEAVE, STAY: messages; TALLY: slots that were given back
 };
 static_assert(sizeof(ControlWords) == 80, "no padding goes out");
 

@@ -132,7 +132,7 @@ PutHub::PutHub(std::unique_ptr<PutPort> port, const TransportContext& context)
 // Nothing may come into memory that is given back.
 PutHub::~PutHub() {
   enlist(false);
-  port_->shut();
+  port_->shut(has_parted_ || incoming_.empty() ? Parting::kInPeace : Parting::kInTheMiddle);
 }
 
 std::unique_ptr<SendLink> PutHub::connect(const LinkSpec& spec) {
@@ -148,10 +148,14 @@ std::unique_ptr<SendLink> PutHub::connect(const LinkSpec& spec) {
   made.slots.resize(context_.slots);
   made.failure = failure_;
   Outgoing& outgoing = outgoing_.emplace(link_number(spec), std::move(made)).first->second;
+  ask_for_ring(outgoing);
+  return std::make_unique<HubSendLink>(*this, outgoing);
+}
+
+void PutHub::ask_for_ring(const Outgoing& outgoing) {
   PutTarget credits = words_memory_->target();
   credits.address += kCreditsComeTo;
-  say(ControlKind::kOpen, spec, {.target = credits});
-  return std::make_unique<HubSendLink>(*this, outgoing);
+  say(ControlKind::kOpen, outgoing.spec, {.target = credits});
 }
 
 std::unique_ptr<RecvLink> PutHub::listen(const LinkSpec& spec) {
@@ -204,9 +208,15 @@ void PutHub::check_sent() {
   }
 }
 
+// What a port has told before it throws is lost with it.
 void PutHub::move() {
-  port_->progress(*this);
-  if (must_push_) push();
+  try {
+    port_->progress(*this);
+    if (must_push_) push();
+  } catch (const Error& error) {
+    port_failed(error.what());
+    throw;
+  }
 }
 
 PutHub::Incoming& PutHub::incoming_of(std::uint32_t link) {
@@ -254,7 +264,7 @@ void PutHub::control_failed(int peer, const std::string& why) {
 // Nothing may go out any more of what users may now change or free. Who gives one operation up has
 // lost its communicator.
 void PutHub::give_up() {
-  port_->shut();
+  port_->shut(Parting::kInTheMiddle);
   port_failed("given up here");  // short, so that it needs no memory
 }
 
@@ -358,23 +368,37 @@ void PutHub::control_came(const ControlMessage& message) {
     case ControlKind::kRefuse: return take_ring(*words);
     case ControlKind::kLeave: return take_leave(*words);
     case ControlKind::kStay: return take_word_of_arrival(*words);
+    case ControlKind::kTally: return take_tally(*words);
   }
+}
+
+bool PutHub::has_our_shape(const ControlWords& words) const {
+  return words.slots == context_.slots && words.slot_bytes == context_.slot_bytes;
 }
 
 void PutHub::take_open(const ControlWords& words) {
   Incoming& incoming = incoming_of(link_number(words.from, words.channel));
-  if (incoming.memory != nullptr) return;
-  if (words.slots != context_.slots || words.slot_bytes != context_.slot_bytes) {
+  if (incoming.memory != nullptr) return give_ring(incoming);  // the answer may have been lost
+  if (!has_our_shape(words)) {
     incoming.failure = format(
         "it has %u slots of %u bytes, we have %u of %zu (CATENARY_SLOTS, CATENARY_SLOT_BYTES)",
         words.slots, words.slot_bytes, context_.slots, context_.slot_bytes);
     say(ControlKind::kRefuse, incoming.spec, {});
     return;
   }
-  incoming.ring = Mapping::anonymous(context_.slots * stride_);
   incoming.arrivals.resize(context_.slots);
   incoming.credits_go = words.target;
-  incoming.memory = port_->register_memory({incoming.ring.data(), incoming.ring.bytes()});
+  try {
+    incoming.ring = Mapping::anonymous(context_.slots * stride_);
+    incoming.memory = port_->register_memory({incoming.ring.data(), incoming.ring.bytes()});
+  } catch (const Error& error) {
+    incoming.failure = format("there is no memory for its messages: %s", error.what());
+    return say(ControlKind::kRefuse, incoming.spec, {});
+  }
+  give_ring(incoming);
+}
+
+void PutHub::give_ring(const Incoming& incoming) {
   say(ControlKind::kRing, incoming.spec, {.target = incoming.memory->target()});
 }
 
@@ -382,6 +406,10 @@ void PutHub::take_ring(const ControlWords& words) {
   const auto entry = outgoing_.find(link_number(words.from, words.channel));
   if (entry == outgoing_.end() || entry->second.ring) return;
   Outgoing& outgoing = entry->second;
+  if (words.kind == ControlKind::kRefuse && has_our_shape(words)) {
+    outgoing.failure = "it has no memory that its network can write to";
+    return;
+  }
   if (words.kind == ControlKind::kRefuse) {
     outgoing.failure = format(
         "it has %u slots of %u bytes, we have %u of %zu (CATENARY_SLOTS, CATENARY_SLOT_BYTES)",

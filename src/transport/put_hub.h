@@ -56,6 +56,9 @@ class PutHub final : private PortListener {
   int wait_descriptor();
   // Throws kRemote if a message was lost, or can never be put.
   void check_sent();
+  // Has links say what they have done, when they have been quiet for a while, and gives up those on
+  // which some of it has not come `patience_ns` later. To be called now and then.
+  void compare_tallies(std::int64_t now_ns, std::int64_t patience_ns);
   // Tells the peers that this rank goes, from the first call on. True once they have all that was
   // sent, or can never have it, and know. Also polls the other hubs of this process.
   bool try_drain();
@@ -74,17 +77,24 @@ class PutHub final : private PortListener {
   void control_came(const ControlMessage& message) override;
   void control_failed(int peer, const std::string& why) override;
   void port_failed(const std::string& why) override;
+  void was_cut(std::uint32_t told) override;
 
   Incoming& incoming_of(std::uint32_t link);
   void take_head(Incoming& incoming, std::uint32_t slot);
   void take_body(Incoming& incoming, std::uint32_t slot, bool is_odd_round);
   void has_come_whole(Incoming& incoming, std::uint32_t slot);
   void take_credit(Outgoing& outgoing, std::uint32_t slots);
+  bool has_our_shape(const ControlWords& words) const;
   void take_open(const ControlWords& words);
   void take_ring(const ControlWords& words);
   void take_leave(const ControlWords& words);
   void take_word_of_arrival(const ControlWords& words);
+  void take_tally(const ControlWords& words);
+  void say_tally(Incoming& incoming, std::int64_t now_ns);
+  void miss_what_was_lost(Incoming& incoming, std::int64_t now_ns, std::int64_t patience_ns);
   void say(ControlKind kind, const LinkSpec& spec, ControlWords words);
+  void ask_for_ring(const Outgoing& outgoing);
+  void give_ring(const Incoming& incoming);
   void say_goodbye();
   bool needs_no_goodbye(const Incoming& incoming) const;
   void answer_leave(Incoming& incoming);
@@ -113,6 +123,8 @@ class PutHub final : private PortListener {
   bool must_push_ = false;                               // something was not taken
   bool was_told_anything_ = false;                       // by the port, since the last poll()
   bool is_leaving_ = false;
+  bool has_parted_ = false;  // from all peers, and none of them is lost
+  std::int64_t tallied_ns_ = 0;
   std::string failure_;  // of the port
 };
 

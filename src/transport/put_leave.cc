@@ -74,6 +74,8 @@ bool PutHub::try_drain() {
     const Outgoing& ours = outgoing->second;
     if (std::max(ours.arrived, ours.credited) < ours.committed) return false;
   }
+  has_parted_ = std::ranges::all_of(incoming_,
+                                    [](const auto& entry) { return entry.second.failure.empty(); });
   return true;
 }
 
@@ -88,8 +90,8 @@ void PutHub::poll_others() {
       if (hub->failure_.empty()) hub->move();
       // Its own threads are not told any more of what has come to it just now.
       if (hub->was_told_anything_ || hub->must_push_) hub->context_.wake();
-    } catch (const Error& error) {
-      hub->port_failed(error.what());  // theirs, and no reason for us not to leave
+    } catch (const Error&) {
+      // Theirs, which they know of, and no reason for us not to leave.
     }
   }
 }

@@ -2,8 +2,9 @@
 //
 // Two verbs: put bytes into memory that a peer gave away, which tells the peer 32 bits; and send a
 // control message of 112 bytes. Nothing is ordered, neither puts nor control messages nor what is
-// told of them; each arrives once, or a failure is told. That is what EFA, verbs and the software
-// providers of libfabric have in common, and what a simulated fabric can be.
+// told of them. Each arrives once, or a failure is told, unless a connection breaks beneath. That
+// is what EFA, verbs and the software providers of libfabric have in common, and what a simulated
+// fabric can be.
 //
 // That a put is done means that its source may change. It says nothing about the peer.
 //
@@ -64,6 +65,8 @@ class PortListener {
   virtual void put_failed(std::uint64_t cookie, const std::string& why) = 0;
   // A peer's put has arrived.
   virtual void was_told(std::uint32_t told) = 0;
+  // A peer's put has broken off, and will not come.
+  virtual void was_cut(std::uint32_t told) = 0;
   // From anybody at all: nothing is proved yet.
   virtual void control_came(const ControlMessage& message) = 0;
   virtual void control_failed(int peer, const std::string& why) = 0;
@@ -73,6 +76,9 @@ class PortListener {
  protected:
   ~PortListener() = default;
 };
+
+// Whether peers may still be in the middle of a put to a port that is shut.
+enum class Parting { kInPeace, kInTheMiddle };
 
 class PutPort {
  public:
@@ -95,7 +101,7 @@ class PutPort {
   // Whether all that was put and sent is done, or has failed.
   virtual bool is_quiet() const = 0;
   // Nothing comes in and nothing goes out any more. Before registered memory is destroyed.
-  virtual void shut() noexcept = 0;
+  virtual void shut(Parting parting) noexcept = 0;
 };
 
 }  // namespace catenary

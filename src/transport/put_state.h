@@ -49,6 +49,23 @@ struct PutOutgoing {
   std::string failure;
 };
 
+// What one end of a link, both ways, has done so far.
+struct PutTally {
+  std::uint64_t put = 0;       // messages
+  std::uint64_t credited = 0;  // slots of the peer's messages
+  bool operator==(const PutTally&) const = default;
+};
+
+// How both ends find out what was lost on the way (put_tally.cc).
+struct PutTallies {
+  PutTally ours;
+  std::int64_t quiet_since_ns = 0;  // since when ours is what it is
+  bool is_said = false;             // ours
+  PutTally theirs;                  // as the peer said last
+  bool is_news = false;             // and nobody has looked since
+  std::int64_t known_since_ns = 0;  // theirs
+};
+
 // What of a message has come.
 struct PutArrival {
   bool is_here = false;  // all of it, and it is not released
@@ -71,6 +88,7 @@ struct PutIncoming {
   bool is_answered = false;                  // and we, that all has come
   bool has_goodbye = false;                  // was said by us
   bool has_heard = false;                    // the peer knows that we leave
+  PutTallies tallies;
   std::string failure;
 
   // A sender that sees all its slots taken must hear of every one that is free; one that has some

@@ -55,6 +55,7 @@ class StripedPort::Rail final : public PortListener {
     listener_->put_failed(cookie, why);
   }
   void was_told(std::uint32_t told) override { listener_->was_told(told); }
+  void was_cut(std::uint32_t told) override { listener_->was_cut(told); }
   void control_came(const ControlMessage& message) override { listener_->control_came(message); }
   void control_failed(int peer, const std::string& why) override {
     listener_->control_failed(peer, why);
@@ -145,8 +146,8 @@ bool StripedPort::is_quiet() const {
   return std::ranges::all_of(rails_, [](const auto& rail) { return rail->port().is_quiet(); });
 }
 
-void StripedPort::shut() noexcept {
-  for (const auto& rail : rails_) rail->port().shut();
+void StripedPort::shut(Parting parting) noexcept {
+  for (const auto& rail : rails_) rail->port().shut(parting);
 }
 
 }  // namespace catenary

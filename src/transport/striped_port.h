@@ -36,7 +36,7 @@ class StripedPort final : public PutPort {
   void progress(PortListener& listener) override;
   int wait_descriptor() override;
   bool is_quiet() const override;
-  void shut() noexcept override;
+  void shut(Parting parting) noexcept override;
 
  private:
   class Memory;

@@ -26,13 +26,21 @@ constexpr double kNoticed_ms = 1500;    // of a process whose connections the ke
 constexpr double kUnplugged_ms = 4500;  // of a host that says nothing, with the shortest patience
 constexpr double kWayLost_ms = 6500;    // where a network has to be watched from beside it
 
+// Kernels ask each other whether those of ours are there; libfabric's go without.
+bool is_of_libfabric(int fd) {
+  int is_kept_alive = 0;
+  socklen_t bytes = sizeof is_kept_alive;
+  return ::getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &is_kept_alive, &bytes) == 0 &&
+         is_kept_alive == 0;
+}
+
 // As a firewall does that has forgotten them: whoever has one to this process is told at once.
-void reset_connections() {
+void reset_connections(bool only_libfabrics = false) {
   for (int fd = 3; fd < 1024; ++fd) {
     sockaddr_storage peer = {};
     socklen_t bytes = sizeof peer;
     if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &bytes) != 0) continue;
-    if (peer.ss_family != AF_INET) continue;
+    if (peer.ss_family != AF_INET || (only_libfabrics && !is_of_libfabric(fd))) continue;
     sockaddr nobody = {};
     nobody.sa_family = AF_UNSPEC;
     require(::connect(fd, &nobody, sizeof nobody) == 0, "reset");
@@ -49,11 +57,12 @@ void end_with_failure(ncclComm_t comm, ncclResult_t state, Board& board, Post& p
 
 // All-reduces without end, until one fails; says when and how. The victim resets its connections
 // before the round `reset_in`, if there is such a round.
-void work_until_failure(int rank, Board& board, const Hosts& hosts, int reset_in = -1) {
+void work_until_failure(int rank, Board& board, const Hosts& hosts, int reset_in = -1,
+                        std::size_t count = 100'000) {
   settle_on(hosts, kShape, rank);
   ncclComm_t comm = join(rank, kShape.ranks(), board);
   TestStream stream;
-  std::vector<float> data(100'000, 1);
+  std::vector<float> data(count, 1);
   ncclResult_t state = ncclSuccess;
   for (int i = 0; state == ncclSuccess; ++i) {
     if (i == reset_in && rank == kVictim) {
@@ -98,6 +107,28 @@ TEST(HostFaults, a_rank_whose_connections_are_reset_is_named_on_all_other_hosts)
   Processes ranks(kShape.ranks(),
                   [&](int rank, Board& board) { work_until_failure(rank, board, hosts, 30); });
   expect_that_all_know(ranks, {kVictim}, kNoticed_ms, kVictim);
+}
+
+// All ranks live, the control plane reaches them all, and libfabric connects anew by itself. Of
+// long messages it knows that they broke off; short ones that it was done with are missed.
+TEST(FabricConnections, that_are_reset_are_an_error_on_all) {
+  for (const std::size_t count : {1, 100'000}) {
+    const Hosts hosts(kShape.hosts);
+    Processes ranks(kShape.ranks(), [&](int rank, Board& board) {
+      ::setenv("CATENARY_PEER_TIMEOUT", "1", 1);
+      std::jthread firewall([&, rank](const std::stop_token& stop) {
+        while (board.event_ns == 0 && !stop.stop_requested()) std::this_thread::sleep_for(1ms);
+        while (rank == kVictim && !stop.stop_requested()) {
+          reset_connections(true);
+          std::this_thread::sleep_for(100ms);
+        }
+      });
+      work_until_failure(rank, board, hosts, -1, count);
+    });
+    ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
+    ranks.board().event_ns = monotonic_ns();
+    expect_that_all_know(ranks, {kVictim}, kWayLost_ms, kVictim);
+  }
 }
 
 // Host 0 is the one at which all ranks meet.

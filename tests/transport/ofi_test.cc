@@ -177,6 +177,22 @@ TEST(Ofi, cards_that_peers_may_not_reach_are_left_alone) {
   EXPECT_EQ(cards.names_of({0, 1}, 0, 8), "a");
 }
 
+TEST(Ofi, of_efas_two_networks_the_one_is_taken_that_all_hosts_have) {
+  const Cards cards({{"a", 0x3b}, {"a", 0x3b}, {"b", 0x3c}});
+  const auto name_fabrics = [&](std::initializer_list<const char*> names) {
+    auto card = cards.all.begin();
+    for (const char* name : names) {
+      std::free((*card)->fabric_attr->name);
+      (*card++)->fabric_attr->name = ::strdup(name);
+    }
+  };
+  name_fabrics({"efa-direct", "efa", "efa"});
+  EXPECT_EQ(cards.of({0, 1}, 0, 8).rails.front(), cards.all[1].get());
+  EXPECT_EQ(cards.names_of({0, 1}, 0, 8), "ab");
+  name_fabrics({"efa-direct", "efa-direct", "efa-direct"});
+  EXPECT_EQ(cards.of({0, 1}, 0, 8).rails.front(), cards.all[0].get()) << "there is no other";
+}
+
 TEST(Ofi, a_card_of_which_nothing_is_known_is_taken_where_there_is_no_other) {
   EXPECT_EQ(Cards({{"a", 0}, {"c", 0xaf}}).of({1, 2}, 5, 1).about, "card c, the nearest of 2");
   EXPECT_EQ(Cards({{"a", 0}, {"b", 0}}).names_of({1, 2}, 5, 1), "b");

@@ -9,6 +9,7 @@
 #include "src/transport/faulty_port.h"
 #include "src/transport/put_words.h"
 #include "tests/transport/attached_ranks.h"
+#include "tests/transport/passing_port.h"
 #include "tests/transport/put_network.h"
 
 namespace catenary::test {
@@ -90,6 +91,7 @@ class TellingPort final : public PutPort {
     PutTarget target() const override { return {}; }
   };
   std::unique_ptr<PutMemory> register_memory(ByteSpan memory) override {
+    if (!has_memory) throw_error(ErrorCode::kSystem, "too much is locked");
     last = memory;
     return std::make_unique<Memory>();
   }
@@ -99,7 +101,10 @@ class TellingPort final : public PutPort {
   bool registers_sources() const override { return false; }
   bool gathers() const override { return false; }
   bool try_put(const Put&) override { return true; }
-  bool try_send(int, const ControlMessage&) override { return true; }
+  bool try_send(int, const ControlMessage& message) override {
+    sent.push_back(message);
+    return true;
+  }
   void progress(PortListener& listener) override {
     for (const ControlMessage& message : messages) listener.control_came(message);
     for (const std::uint32_t word : words) listener.was_told(word);
@@ -107,9 +112,11 @@ class TellingPort final : public PutPort {
     words.clear();
   }
   bool is_quiet() const override { return true; }
-  void shut() noexcept override {}
+  void shut(Parting /*parting*/) noexcept override {}
 
-  ByteSpan last;  // that was registered
+  bool has_memory = true;  // to register
+  ByteSpan last;           // that was registered
+  std::vector<ControlMessage> sent;
   std::vector<ControlMessage> messages;
   std::vector<std::uint32_t> words;
 };
@@ -127,14 +134,18 @@ class Words : public testing::Test {
     port = made.get();
     hub.emplace(std::move(made), context);
     link = hub->listen({1, Channel::kCollective});
-    ControlWords open;
-    open.kind = ControlKind::kOpen;
-    open.from = 1;
-    open.slots = context.slots;
-    open.slot_bytes = static_cast<std::uint32_t>(context.slot_bytes);
-    port->messages.push_back(seal_control(context.key, open));
-    hub->poll();
+    say(ControlKind::kOpen, Channel::kCollective);
     ring = port->last;
+  }
+  void say(ControlKind kind, Channel channel) {
+    ControlWords words;
+    words.kind = kind;
+    words.channel = static_cast<std::uint16_t>(channel);
+    words.from = 1;
+    words.slots = context.slots;
+    words.slot_bytes = static_cast<std::uint32_t>(context.slot_bytes);
+    port->messages.push_back(seal_control(context.key, words));
+    hub->poll();
   }
   void write_head(std::uint64_t number, std::uint32_t bytes, std::uint32_t credit = 0) const {
     MessageHeader header = {number, bytes, credit, 0};
@@ -207,6 +218,29 @@ TEST_F(Words, of_a_body_for_a_message_without_one_are_refused) {
   EXPECT_TRUE(has_failed());
 }
 
+// Neither end waits for what can never be.
+TEST_F(Words, of_a_link_for_which_there_is_no_memory_are_answered_by_a_refusal) {
+  const auto end = hub->listen({1, Channel::kPointToPoint});
+  port->has_memory = false;
+  say(ControlKind::kOpen, Channel::kPointToPoint);
+  EXPECT_THROW(end->try_peek(), Error);
+  TransportContext peer = context;
+  peer.rank = 1;
+  const auto answer = open_control(context.key, port->sent.back(), peer.rank, peer.nranks);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->kind, ControlKind::kRefuse);
+
+  port->has_memory = true;
+  const auto other_way = hub->connect({1, Channel::kCollective});
+  say(ControlKind::kRefuse, Channel::kCollective);
+  try {
+    other_way->try_acquire(1);
+    ADD_FAILURE() << "it does not say why";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("has no memory"), std::string::npos) << error.what();
+  }
+}
+
 // A user who gives an operation up may free its buffers at once.
 TEST(PutHub, puts_nothing_any_more_of_what_was_withdrawn) {
   for (unsigned seed = 0; seed < 100; ++seed) {
@@ -242,30 +276,6 @@ TEST(PutHub, puts_nothing_any_more_of_what_was_withdrawn) {
     EXPECT_THROW(send->try_acquire(1), Error);
   }
 }
-
-// A port that passes everything on.
-class PassingPort : public PutPort {
- public:
-  explicit PassingPort(std::unique_ptr<PutPort> port) : port_(std::move(port)) {}
-  std::unique_ptr<PutMemory> register_memory(ByteSpan memory) override {
-    return port_->register_memory(memory);
-  }
-  std::unique_ptr<PutMemory> register_source(ByteView memory) override {
-    return port_->register_source(memory);
-  }
-  bool registers_sources() const override { return port_->registers_sources(); }
-  bool gathers() const override { return port_->gathers(); }
-  bool try_put(const Put& put) override { return port_->try_put(put); }
-  bool try_send(int peer, const ControlMessage& message) override {
-    return port_->try_send(peer, message);
-  }
-  void progress(PortListener& listener) override { port_->progress(listener); }
-  bool is_quiet() const override { return port_->is_quiet(); }
-  void shut() noexcept override { port_->shut(); }
-
- private:
-  std::unique_ptr<PutPort> port_;
-};
 
 // A port that cannot be used any more, and says so by what it throws.
 class BrokenPort final : public PassingPort {

@@ -61,7 +61,7 @@ class PutNetwork::Port final : public PutPort {
     for (const ControlMessage& message : now.messages) listener.control_came(message);
   }
   bool is_quiet() const override { return network_.inbox(number_).flying == 0; }
-  void shut() noexcept override {
+  void shut(Parting /*parting*/) noexcept override {
     network_.inbox(number_).is_open = false;
     std::erase_if(network_.flights_,
                   [this](const Flight& flight) { return flight.from == number_; });

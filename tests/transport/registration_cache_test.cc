@@ -26,7 +26,7 @@ class CountingPort final : public PutPort {
   bool try_send(int, const ControlMessage&) override { return false; }
   void progress(PortListener&) override {}
   bool is_quiet() const override { return true; }
-  void shut() noexcept override {}
+  void shut(Parting /*parting*/) noexcept override {}
 
   int asked = 0;
   int held = 0;

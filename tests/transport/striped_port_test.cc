@@ -54,7 +54,7 @@ class WatchedPort final : public PutPort {
   }
   int wait_descriptor() override { return descriptor.get(); }
   bool is_quiet() const override { return flying.empty(); }
-  void shut() noexcept override { is_shut = true; }
+  void shut(Parting /*parting*/) noexcept override { is_shut = true; }
 
   std::deque<Put> flying;
   std::size_t room = 100;
@@ -73,6 +73,7 @@ struct CountingListener final : PortListener {
   void put_done(std::uint64_t) override { ++done; }
   void put_failed(std::uint64_t, const std::string&) override { ++failed; }
   void was_told(std::uint32_t) override {}
+  void was_cut(std::uint32_t) override {}
   void control_came(const ControlMessage&) override {}
   void control_failed(int, const std::string&) override {}
   void port_failed(const std::string&) override {}
@@ -175,7 +176,7 @@ TEST_F(StripedPortTest, says_all_else_over_the_first_and_ends_them_all) {
   EXPECT_TRUE(port->is_quiet());
   ASSERT_TRUE(put(1000) && put(1000));
   EXPECT_FALSE(port->is_quiet());
-  port->shut();
+  port->shut(Parting::kInPeace);
   for (const WatchedPort* rail : rails) EXPECT_TRUE(rail->is_shut);
 }
 

@@ -15,10 +15,15 @@ std::string name_of(const fi_info& info) { return text_or_none(info.domain_attr-
 std::string fabric_of(const fi_info& info) { return text_or_none(info.fabric_attr->name); }
 
 std::vector<const fi_info*> cards_in(const fi_info& list) {
+  // EFA's provider lists two networks from 2.1 on, "direct" first. They do not reach each other,
+  // and hosts with an older libfabric have the other one only.
+  const fi_info* first = &list;
+  while (first != nullptr && is_efa_direct(*first)) first = first->next;
+  if (first == nullptr) first = &list;
   std::vector<const fi_info*> cards;
-  for (const fi_info* info = &list; info != nullptr; info = info->next) {
+  for (const fi_info* info = first; info != nullptr; info = info->next) {
     // Others may not reach what peers take.
-    if (info->addr_format != list.addr_format || fabric_of(*info) != fabric_of(list)) continue;
+    if (info->addr_format != first->addr_format || fabric_of(*info) != fabric_of(*first)) continue;
     const auto is_known = [info](const fi_info* card) { return name_of(*card) == name_of(*info); };
     if (std::ranges::none_of(cards, is_known)) cards.push_back(info);
   }
@@ -55,6 +60,8 @@ std::size_t share_of(std::size_t cards, std::size_t nearest, const Seat& seat) {
 }
 
 }  // namespace
+
+bool is_efa_direct(const fi_info& info) { return fabric_of(info) == "efa-direct"; }
 
 Cards choose_cards(const fi_info& list, const Seat& seat, std::size_t rails,
                    const std::string& folder) {

@@ -22,6 +22,9 @@ struct Seat {
   int machine_cores = catenary::machine_cores();
 };
 
+// Of EFA's two networks the one that not all hosts have.
+bool is_efa_direct(const fi_info& info);
+
 struct Cards {
   std::vector<const fi_info*> rails;  // of the list; a card may come again
   std::string about;                  // for the log; empty if there is only one

@@ -51,6 +51,8 @@ bool tells_of_news(std::string_view name) {
 
 std::string_view name_of(const fi_info& info) { return info.fabric_attr->prov_name; }
 
+bool is_rxm(const fi_info& info) { return name_of(info).find("ofi_rxm") != std::string_view::npos; }
+
 bool is_efa(const fi_info& info) { return name_of(info).starts_with("efa"); }
 
 void refuse_word(std::string_view provider) {
@@ -153,7 +155,7 @@ OfiPort::OfiPort(const fi_info& info, std::size_t events) : info_(copy_of(&info)
   open(events + most + kReceives);
 }
 
-OfiPort::~OfiPort() { shut(); }
+OfiPort::~OfiPort() { shut(Parting::kInPeace); }
 
 void OfiPort::open(std::size_t events) {
   fi_info* const info = info_.get();
@@ -396,9 +398,10 @@ void OfiPort::take_error(PortListener& listener) {
         ::fi_cq_strerror(queue_.get(), entry.prov_errno, entry.err_data, buffer, sizeof buffer);
     if (text != nullptr) why += format(" [%d: %s]", entry.prov_errno, text);
   }
+  if (count == 1 && (entry.flags & FI_REMOTE_WRITE) != 0) {
+    return take_cut_write(entry.data, why, listener);
+  }
   auto* const operation = static_cast<Operation*>(entry.op_context);
-  // A peer's write that broke off: no operation of ours, and no more than a lost message.
-  if (count == 1 && operation == nullptr && (entry.flags & FI_REMOTE_WRITE) != 0) return;
   if (count != 1 || operation == nullptr || entry.flags == 0) {
     return listener.port_failed("libfabric failed without saying at what: " + why);
   }
@@ -406,6 +409,13 @@ void OfiPort::take_error(PortListener& listener) {
     return std::abs(entry.err) == FI_ETRUNC ? post_receive(*operation)
                                             : take_failed_receive(*operation, why, listener);
   tell_failure(*operation, why, listener);
+}
+
+// Over sockets it may have been a stranger's, who does not know our seal. A card takes writes of
+// members only, and does not say whose it was.
+void OfiPort::take_cut_write(std::uint64_t data, const std::string& why, PortListener& listener) {
+  if (!has_room_for_seals()) return listener.port_failed("a peer's write failed: " + why);
+  if (data >> 32 == own_seal_) listener.was_cut(static_cast<std::uint32_t>(data));
 }
 
 // Whose message it was is not known. A stranger may go in the middle of one, or send more than any
@@ -446,9 +456,25 @@ void OfiPort::settle() noexcept {
   }
 }
 
-void OfiPort::shut() noexcept {
+// What nobody calls any more moves nothing, unless a card does; so it may stay as it is until the
+// process ends. Its memory it gives back.
+void OfiPort::abandon() noexcept {
+  control_memory_.reset();
+  static_cast<void>(endpoint_.release());
+  static_cast<void>(queue_.release());
+  static_cast<void>(addresses_.release());
+  static_cast<void>(domain_.release());
+  static_cast<void>(fabric_.release());
+}
+
+// Over TCP ofi_rxm crashes, from 1.17 to 2.4 at least, as it closes a connection in the middle of a
+// peer's write (github.com/ofiwg/libfabric/issues/11828).
+void OfiPort::shut(Parting parting) noexcept {
   caller_.reset();
-  if (endpoint_ && name_of(*info_).find("ofi_rxm") != std::string_view::npos) settle();
+  if (!endpoint_) return;
+  const bool has_card = name_of(*info_).starts_with("verbs");
+  if (is_rxm(*info_) && !has_card && parting == Parting::kInTheMiddle) return abandon();
+  if (is_rxm(*info_)) settle();
   endpoint_.reset();
 }
 

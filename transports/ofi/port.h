@@ -41,7 +41,7 @@ class OfiPort final : public PutPort {
   void progress(PortListener& listener) override;
   int wait_descriptor() override;
   bool is_quiet() const override { return free_.size() == operations_.size(); }
-  void shut() noexcept override;
+  void shut(Parting parting) noexcept override;
 
  private:
   class Memory;
@@ -59,12 +59,14 @@ class OfiPort final : public PutPort {
   // One that the provider does not take yet is posted later.
   void post_receive(Operation& receive);
   void post_what_waits();
+  void take_cut_write(std::uint64_t data, const std::string& why, PortListener& listener);
   void take_failed_receive(Operation& receive, const std::string& why, PortListener& listener);
   ByteSpan message_of(const Operation& operation) const;
   Operation* take_operation();
   // Whether it was accepted. What failed for good is told at the next progress().
   bool accepted(ssize_t result, Operation& operation);
   void settle() noexcept;
+  void abandon() noexcept;
   void take_completion(const fi_cq_data_entry& entry, PortListener& listener);
   void take_error(PortListener& listener);
   void tell_failure(const Operation& operation, const std::string& why, PortListener& listener);

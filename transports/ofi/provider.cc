@@ -139,8 +139,11 @@ Provider on_interfaces(const std::string& name, const Config& config, const fi_i
     const std::string host = address.host_text();
     const Info info = query(&hints, host.c_str());
     if (!info) {
-      throw_error(ErrorCode::kSystem, "libfabric's provider %s cannot use the address %s",
-                  name.c_str(), host.c_str());
+      throw_error(
+          ErrorCode::kSystem,
+          "libfabric's provider %s cannot use the address %s; NCCL_SOCKET_IFNAME says which "
+          "interface to take, and must name the card's%s",
+          name.c_str(), host.c_str(), name.starts_with("verbs") ? ", as ib0" : "");
     }
     provider.rails.push_back(copy_of(info.get()));
     provider.reason += (rail == 0 ? " " : ", ") + host;
@@ -157,6 +160,7 @@ Provider on_cards(const std::string& name, const Config& config, const fi_info& 
   const Cards cards = choose_cards(list, {.here = here}, rails);
   Provider provider = {.rails = {}, .name = name, .reason = "by itself"};
   if (!cards.about.empty()) provider.reason = "on " + cards.about;
+  if (is_efa_direct(*cards.rails.front())) provider.name = "efa-direct";
   for (const fi_info* info : cards.rails) provider.rails.push_back(copy_of(info));
   return provider;
 }
@@ -174,10 +178,13 @@ Provider choose_provider(const Config& config, const Neighbours& here) {
   Provider provider =
       is_over_ip(*ours) ? on_interfaces(name, config, *hints) : on_cards(name, config, *ours, here);
   const std::uint32_t version = library().version();
-  provider.reason = format("libfabric %u.%u, provider %s %s, %s of: %s", FI_MAJOR(version),
-                           FI_MINOR(version), name.c_str(), provider.reason.c_str(),
-                           config.fi_provider.empty() ? "the best" : "asked for by FI_PROVIDER out",
-                           joined(there).c_str());
+  const bool is_by_software = name == "efa" && version < FI_VERSION(1, 18);
+  provider.reason =
+      format("libfabric %u.%u, provider %s %s%s, %s of: %s", FI_MAJOR(version), FI_MINOR(version),
+             provider.name.c_str(), provider.reason.c_str(),
+             is_by_software ? ", writing in software (a newer libfabric would not)" : "",
+             config.fi_provider.empty() ? "the best" : "asked for by FI_PROVIDER out",
+             joined(there).c_str());
   return provider;
 }
 

@@ -21,7 +21,7 @@ namespace catenary::ofi {
 
 struct Provider {
   std::vector<Info> rails;  // one or several, for an endpoint each (src/transport/striped_port.h)
-  std::string name;         // such as "tcp;ofi_rxm"
+  std::string name;         // such as "tcp;ofi_rxm"; ranks reach each other if it is the same
   std::string reason;       // why this one, for the log
   // The interfaces of the rails if it is over sockets, for whose lost ways libfabric has no word.
   // (Verbs, also named by IP, has.)
