@@ -2,6 +2,7 @@
 // variables only: they meet at NCCL_COMM_ID, as programs do, and exchange their words over a
 // communicator of their own.
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -48,15 +49,14 @@ class JobProcess final : public Launcher {
   }
 
   void broadcast(std::span<std::byte> bytes, int root) override {
-    check_nccl(
-        ncclBroadcast(bytes.data(), bytes.data(), bytes.size(), ncclChar, root, comm_,
-                      stream_.handle()));
+    check_nccl(ncclBroadcast(bytes.data(), bytes.data(), bytes.size(), ncclChar, root, comm_,
+                             stream_.handle()));
     wait();
   }
 
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    check_nccl(ncclAllGather(mine.data(), all.data(), mine.size(), ncclChar, comm_,
-                             stream_.handle()));
+    check_nccl(
+        ncclAllGather(mine.data(), all.data(), mine.size(), ncclChar, comm_, stream_.handle()));
     wait();
   }
 
@@ -125,8 +125,9 @@ void meet_beside_master() {
   if (!environment("NCCL_COMM_ID").empty()) return;
   const std::string address = environment("MASTER_ADDR");
   if (address.empty() || environment("MASTER_PORT").empty()) {
-    throw UsageError("RANK and WORLD_SIZE are set, but neither NCCL_COMM_ID=host:port, where all "
-                     "can meet, nor MASTER_ADDR and MASTER_PORT");
+    throw UsageError(
+        "RANK and WORLD_SIZE are set, but neither NCCL_COMM_ID=host:port, where all "
+        "can meet, nor MASTER_ADDR and MASTER_PORT");
   }
   const std::string port = std::to_string(number_of("MASTER_PORT") + 1);
   const bool is_v6 = address.find(':') != address.npos;
@@ -146,9 +147,18 @@ std::unique_ptr<Launcher> join_job() {
   }
   // A shell in an allocation has these, too: only who says where to meet means a job.
   const bool is_task = !environment("SLURM_PROCID").empty() && !environment("SLURM_NTASKS").empty();
-  if (!is_task || environment("NCCL_COMM_ID").empty()) return nullptr;
+  if (!is_task) return nullptr;
   const int processes = number_of("SLURM_NTASKS");
   if (processes < 2) return nullptr;
+  if (environment("NCCL_COMM_ID").empty()) {
+    if (number_of("SLURM_PROCID") == 0) {
+      std::fprintf(stderr,
+                   "Of %d tasks of srun each is measured alone; with NCCL_COMM_ID=host:port, "
+                   "where task 0 runs, all are measured together.\n",
+                   processes);
+    }
+    return nullptr;
+  }
   refuse_groups();
   return std::make_unique<JobProcess>(number_of("SLURM_PROCID"), processes);
 }

@@ -320,7 +320,9 @@ bool RootService::handle(std::uint64_t token, Guest& guest, const Frame& frame) 
 
 // Why ranks of a session may not have come, or "".
 std::string RootService::why_missing(const Desk& desk, const Session& session) {
-  return desk.short_of.empty() ? waiting_elsewhere(desk.sessions, session) : desk.short_of;
+  if (!desk.short_of.empty()) return desk.short_of;
+  const std::string elsewhere = waiting_elsewhere(desk.sessions, session);
+  return elsewhere.empty() ? desk.turned_away : elsewhere;
 }
 
 // The first frame of a guest: which communicator is it for?
@@ -359,9 +361,10 @@ bool RootService::admit(std::uint64_t token, Guest& guest, const Frame& frame) {
 
 // Of those who have proven nothing: their end is no loss to anybody.
 void RootService::refuse(std::uint64_t token, const std::string& why) {
-  const Guest& guest = *guests_.at(token);
+  Guest& guest = *guests_.at(token);
   note_refusal(Refused::kControlConnection, "the root at " + guest.desk->rendezvous.root.text(),
                guest.from, why);
+  guest.desk->turned_away = format("%s was turned away: %s", guest.from.c_str(), why.c_str());
   drop(token);
 }
 

@@ -59,6 +59,7 @@ class RootService {
     std::optional<Deadline> paused;  // when to accept again
     std::string short_of;            // for want of what a caller waits in the queue; "" mostly
     bool told_of_want = false;       // in the log
+    std::string turned_away;         // who was last, and why
   };
   struct Guest {
     Desk* desk;

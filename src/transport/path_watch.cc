@@ -27,6 +27,9 @@ constexpr std::int64_t kRedialWait_ms = 1500;
 constexpr int kCutsInARow = 20;
 constexpr int kPauseAfterCuts_ms = 2000;
 constexpr int kAcceptsAtOnce = 256;
+// Who is refused, and has heard nothing, tries again so often, for so many times the patience.
+constexpr int kPauseAfterRefusal_ms = 500;
+constexpr int kPatiencesRefused = 2;
 // Longer than a message takes from one host to another and back.
 constexpr int kFirstWait_ms = 2;
 
@@ -180,6 +183,8 @@ void PathWatch::failed(int peer, Path& path, int error_number) const {
   path.note_reach();
   const bool was_accepted = error_number == ECONNRESET || error_number == EPIPE;
   if (was_accepted && path.state != State::kThere) return cut_off(path);
+  const bool may_be_elsewhere = !path.was_connected && !has_come_(peer);
+  if (is_answer(error_number) && may_be_elsewhere) return refused(peer, path, error_number);
   if (is_answer(error_number) || (!path.was_connected && has_come_(peer))) return path.forget();
   const bool was_made = path.state == State::kThere || path.state == State::kGreeting;
   path.state = State::kToDial;
@@ -195,6 +200,21 @@ void PathWatch::failed(int peer, Path& path, int error_number) const {
   if (path.is_given_up && !path.until && !is_own_trouble(error_number)) {
     path.until = Deadline::after_ms(kRedialWait_ms);
   }
+}
+
+// Its host, or another one that has the same address: the network does not tell which it asks.
+// Counted are looks, as what has come is seen only by who looks.
+void PathWatch::refused(int peer, Path& path, int error_number) const {
+  path.state = State::kToDial;
+  path.socket = UnsharedFd();
+  path.pause = Deadline::after_ms(kPauseAfterRefusal_ms);
+  const std::int64_t refused_ms = std::int64_t{path.refusals++} * kPauseAfterRefusal_ms;
+  if (refused_ms < patience_s_ * 1000 * kPatiencesRefused) return;
+  throw_lost(rank_, peer,
+             format("nothing comes from there, and connecting to %s fails: %s; "
+                    "NCCL_SOCKET_IFNAME says which interface that rank should have given",
+                    peers_[static_cast<std::size_t>(peer)]->text().c_str(),
+                    errno_text(error_number).c_str()));
 }
 
 void PathWatch::Path::note_reach() {

@@ -10,6 +10,8 @@
 // itself has brought something from that peer: then only ours is filtered, and the peer is not
 // watched. A connection that was refused or closed shows a host that answers: whether its rank
 // lives, others know. But who was cut off in the handshake, in a crowd of strangers, tries again.
+// And where refusals go on, and the network has brought nothing either, it is another host that
+// has the peer's address: the way is lost.
 //
 // Threads: any. Nothing waits, but each attempt to connect, in watch() or check(), for as long as
 // the host takes to answer, 2 ms at most. Owner: a transport. Failure: check() throws kRemote.
@@ -58,6 +60,7 @@ class PathWatch {
     UnsharedFd socket;
     std::optional<LinkHandshake> handshake;  // in kGreeting
     int cuts = 0;                            // in a row
+    int refusals = 0;                        // before anything came from the peer
     Deadline pause = Deadline::after_ms(0);  // no attempt before
     bool was_connected = false;              // once
     bool was_reached = false;                // by this connection, or the one that was given up
@@ -75,6 +78,7 @@ class PathWatch {
   void greet(Path& path) const;
   void cut_off(Path& path) const;
   void failed(int peer, Path& path, int error_number) const;
+  void refused(int peer, Path& path, int error_number) const;
   void attend_guests();
 
   const int rank_;

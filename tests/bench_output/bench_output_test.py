@@ -312,6 +312,12 @@ class JobTest(unittest.TestCase):
     def test_a_shell_of_an_allocation_is_no_job(self):
         self.assert_one_table([{"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}])
 
+    def test_tasks_of_srun_that_do_not_know_where_to_meet_are_told(self):
+        for task, times in (("0", 1), ("1", 0)):
+            done = run("all_reduce_perf", "-b", "8", "-e", "8", SLURM_PROCID=task, SLURM_NTASKS="2")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stderr.count("NCCL_COMM_ID=host:port"), times, done.stderr)
+
     def test_variables_without_sense_are_refused(self):
         common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
         for changes, word in (({"RANK": "0", "WORLD_SIZE": "2"}, "MASTER_ADDR"),

@@ -186,6 +186,17 @@ TEST(Stranger, with_another_secret_is_refused_and_the_others_go_on) {
   EXPECT_EQ(std::string(errors[2]->what()).find("secret "), std::string::npos);
 }
 
+TEST(Stranger, with_another_secret_is_told_to_who_waits_in_vain) {
+  const Config config = loopback();
+  const UniqueId id = create_unique_id(config);
+  Rendezvous other = decode_unique_id(id);
+  other.secret = random_key();
+  const auto errors = run_ranks(2, [&](int rank) {
+    Membership(rank == 1 ? encode_unique_id(other) : id, rank, 2, within_ms(1500), config);
+  });
+  expect_error(errors[0], ErrorCode::kTimeout, "was turned away: it does not hold our secret");
+}
+
 TEST(Impostor, at_the_roots_address_is_refused_by_the_ranks) {
   Config config = loopback();
   config.comm_id = free_address();

@@ -37,8 +37,10 @@ int open_connections_to(const std::vector<std::optional<SocketAddress>>& places)
   return count;
 }
 
-// Two ranks, of which either may be missing or deaf.
+// Two ranks, of which either may be missing or deaf. What the network has brought of them is for
+// the test to say.
 struct Pair {
+  bool has_come = false;
   const Key key = random_key();
   std::vector<std::optional<SocketAddress>> places;
   std::unique_ptr<PathWatch> ranks[2];
@@ -48,7 +50,7 @@ struct Pair {
     for (const SocketListener& each : listeners) places.emplace_back(each.address);
     for (int rank = 0; rank < 2; ++rank) {
       ranks[rank] = std::make_unique<PathWatch>(rank, key, std::move(listeners[rank]), places, 1,
-                                                [](int) { return false; });
+                                                [this](int) { return has_come; });
     }
   }
   // For as long as patience and a new attempt take together.
@@ -214,13 +216,28 @@ TEST(PathWatch, does_not_take_what_was_said_to_another) {
   EXPECT_FALSE(is_open(replay));
 }
 
-TEST(PathWatch, takes_nobody_for_lost_who_has_gone_or_never_listened) {
+// Another host may have the same address.
+TEST(PathWatch, takes_for_lost_of_whom_nothing_comes_where_it_is_refused) {
+  Pair pair;
+  pair.ranks[1].reset();
+  pair.ranks[0]->watch(1);
+  try {
+    pair.look();
+    ADD_FAILURE() << "it waits for ever";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(pair.places[1]->text()), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(PathWatch, takes_nobody_for_lost_who_has_gone_or_whose_network_goes_without_it) {
   Pair pair;
   pair.ranks[0]->watch(1);
   pair.look(500ms);
   pair.ranks[1].reset();
   EXPECT_NO_THROW(pair.look());
   Pair another;
+  another.has_come = true;
   another.ranks[1].reset();
   another.ranks[0]->watch(1);
   EXPECT_NO_THROW(another.look());

@@ -50,7 +50,8 @@ const char* remedy(int number) {
     case FI_ENORX: return "the peer had no buffer for it for too long: it does not run";
     case FI_ENOMEM:
       return "no memory, or more was to be locked than `ulimit -l` allows: raise it to unlimited";
-    case FI_EACCES: return "the peer does not let that memory be written any more";
+    case FI_EACCES:
+      return "the peer does not let that memory be written, or a router forbids the way";
     case FI_ETRUNC: return "a message was longer than any of ours";
     case FI_ECANCELED: return "given up, because the connection failed";
     case FI_ENODATA: return "there is no such provider here";

@@ -432,11 +432,24 @@ void OfiPort::tell_failure(const Operation& operation, const std::string& why,
                            PortListener& listener) {
   const Operation was = operation;
   free_.push_back(&operations_[static_cast<std::size_t>(&operation - operations_.data())]);
+  const std::string where = why + " (at " + place_of(was.peer) + ")";
   if (was.kind == Operation::Kind::kPut) {
-    listener.put_failed(was.cookie, why);
+    listener.put_failed(was.cookie, where);
   } else {
-    listener.control_failed(was.peer, why);
+    listener.control_failed(was.peer, where);
   }
+}
+
+// As libfabric writes it: "fi_sockaddr_in://10.0.0.1:41234".
+std::string OfiPort::place_of(int peer) const {
+  char name[256];
+  char text[256];
+  std::size_t name_bytes = sizeof name;
+  std::size_t text_bytes = sizeof text;
+  const fi_addr_t address = peers_[static_cast<std::size_t>(peer)];
+  if (::fi_av_lookup(addresses_.get(), address, name, &name_bytes) != 0) return "no known place";
+  ::fi_av_straddr(addresses_.get(), name, text, &text_bytes);
+  return {text, ::strnlen(text, sizeof text)};
 }
 
 int OfiPort::wait_descriptor() {

@@ -69,6 +69,7 @@ class OfiPort final : public PutPort {
   void abandon() noexcept;
   void take_completion(const fi_cq_data_entry& entry, PortListener& listener);
   void take_error(PortListener& listener);
+  std::string place_of(int peer) const;
   void tell_failure(const Operation& operation, const std::string& why, PortListener& listener);
 
   Info info_;

@@ -37,6 +37,7 @@ class OfiTransport final : public Transport {
   std::vector<bool> attach(std::span<const Bytes> addresses, const Wait&) override {
     std::vector<bool> reached;
     for (const Bytes& address : addresses) reached.push_back(reaches(address));
+    note_other_providers(addresses);
     if (!rails_.empty()) {
       hub_ = attach_hub(context_, std::move(rails_), addresses, address_, decorate_);
     }
@@ -102,6 +103,18 @@ class OfiTransport final : public Transport {
     rails_ = std::move(rails);
     address_ = make_address(address);
     about_ = provider.reason;
+  }
+
+  // For whoever wonders why a rank is not reached that has libfabric, too.
+  void note_other_providers(std::span<const Bytes> addresses) {
+    for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
+      const std::optional<Address> theirs = parse_address(addresses[rank]);
+      const std::optional<Address> ours = parse_address(address_);
+      if (!theirs || !ours || theirs->provider == ours->provider) continue;
+      about_ += format("; rank %zu has %s, so set the same FI_PROVIDER for all ranks", rank,
+                       theirs->provider.c_str());
+      return;
+    }
   }
 
   // Once for each interface: rails that share one share their ways, too.
