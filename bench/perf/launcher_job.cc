@@ -151,7 +151,9 @@ std::unique_ptr<Launcher> join_job() {
   const int processes = number_of("SLURM_NTASKS");
   if (processes < 2) return nullptr;
   if (environment("NCCL_COMM_ID").empty()) {
-    if (number_of("SLURM_PROCID") == 0) {
+    const bool are_several =
+        !environment("SLURM_STEP_NUM_TASKS").empty() && number_of("SLURM_STEP_NUM_TASKS") > 1;
+    if (are_several && number_of("SLURM_PROCID") == 0) {
       std::fprintf(stderr,
                    "Of %d tasks of srun each is measured alone; with NCCL_COMM_ID=host:port, "
                    "where task 0 runs, all are measured together.\n",

@@ -27,6 +27,7 @@ namespace {
 
 // As long as a rank goes on with one handshake.
 constexpr int kHolderPatienceMs = 5000;
+constexpr std::int64_t kTurnedAwayIsNewsMs = 300'000;
 constexpr std::size_t kMaxIdleDesks = 8;
 constexpr std::int64_t kIdleDeskMs = 10'000;
 constexpr std::int64_t kPauseMs = 50;
@@ -322,7 +323,8 @@ bool RootService::handle(std::uint64_t token, Guest& guest, const Frame& frame) 
 std::string RootService::why_missing(const Desk& desk, const Session& session) {
   if (!desk.short_of.empty()) return desk.short_of;
   const std::string elsewhere = waiting_elsewhere(desk.sessions, session);
-  return elsewhere.empty() ? desk.turned_away : elsewhere;
+  const bool is_recent = desk.turned_away_until && !desk.turned_away_until->passed();
+  return elsewhere.empty() && is_recent ? desk.turned_away : elsewhere;
 }
 
 // The first frame of a guest: which communicator is it for?
@@ -365,6 +367,7 @@ void RootService::refuse(std::uint64_t token, const std::string& why) {
   note_refusal(Refused::kControlConnection, "the root at " + guest.desk->rendezvous.root.text(),
                guest.from, why);
   guest.desk->turned_away = format("%s was turned away: %s", guest.from.c_str(), why.c_str());
+  guest.desk->turned_away_until = Deadline::after_ms(kTurnedAwayIsNewsMs);
   drop(token);
 }
 

@@ -60,6 +60,7 @@ class RootService {
     std::string short_of;            // for want of what a caller waits in the queue; "" mostly
     bool told_of_want = false;       // in the log
     std::string turned_away;         // who was last, and why
+    std::optional<Deadline> turned_away_until;  // when that is no news any more
   };
   struct Guest {
     Desk* desk;

@@ -210,11 +210,12 @@ void PathWatch::refused(int peer, Path& path, int error_number) const {
   path.pause = Deadline::after_ms(kPauseAfterRefusal_ms);
   const std::int64_t refused_ms = std::int64_t{path.refusals++} * kPauseAfterRefusal_ms;
   if (refused_ms < patience_s_ * 1000 * kPatiencesRefused) return;
-  throw_lost(rank_, peer,
-             format("nothing comes from there, and connecting to %s fails: %s; "
-                    "NCCL_SOCKET_IFNAME says which interface that rank should have given",
-                    peers_[static_cast<std::size_t>(peer)]->text().c_str(),
-                    errno_text(error_number).c_str()));
+  throw_lost(
+      rank_, peer,
+      format("nothing comes from there, and connecting to %s fails: %s; is that an interface "
+             "of that rank's host which this one reaches? NCCL_SOCKET_IFNAME chooses it",
+             peers_[static_cast<std::size_t>(peer)]->text().c_str(),
+             errno_text(error_number).c_str()));
 }
 
 void PathWatch::Path::note_reach() {

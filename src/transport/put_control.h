@@ -2,14 +2,16 @@
 //
 //     sender                                        receiver
 //     OPEN where credits go, the slots  ------->    makes the ring
-//                                       <-------    RING where it lies      (or REFUSE: other
-//                                       slots)
+//                                       <-------    RING where it lies
+//                                                   (or REFUSE: other slots, or no memory)
 //     puts, and credits for them        <------>
+//     TALLY what I put, what I gave back  ----->    (either, when quiet for long: put_tally.cc)
 //     LEAVE what I sent, what came      <------>    STAY what has come
 //
 // Each carries a keyed MAC of who says it to whom: the memory that messages give away is given to
 // holders of the communicator's key only, and strangers' messages are dropped. A message that is
-// repeated changes nothing. Pure functions on bytes; nothing waits, nothing fails.
+// repeated changes nothing, but that OPEN is answered again. Pure functions on bytes; nothing
+// waits, nothing fails.
 #pragma once
 
 #include <optional>

@@ -39,6 +39,7 @@ class PutHub::HubSendLink final : public SendLink {
 
   bool sends_in_place(ByteView memory) override {
     const std::lock_guard lock(hub_.mutex_);
+    if (!hub_.failure_.empty()) return false;
     return !hub_.port_->registers_sources() || hub_.registrations_.find(memory) != nullptr;
   }
   void commit_in_place(std::size_t skip, ByteView memory) override {
@@ -46,7 +47,9 @@ class PutHub::HubSendLink final : public SendLink {
     const std::uint64_t slot = state_.committed % hub_.context_.slots;
     PutFlight& flight = state_.slots[slot];
     const bool must_be_registered = hub_.port_->registers_sources();
-    if (must_be_registered) flight.memory = hub_.registrations_.find(memory);
+    if (must_be_registered && hub_.failure_.empty()) {
+      flight.memory = hub_.registrations_.find(memory);
+    }
     if (must_be_registered && flight.memory == nullptr) {
       // Another thread has taken back what it had announced of it.
       std::byte* const data = state_.staging.data() + slot * hub_.stride_ + kDataOffset;
@@ -132,7 +135,8 @@ PutHub::PutHub(std::unique_ptr<PutPort> port, const TransportContext& context)
 // Nothing may come into memory that is given back.
 PutHub::~PutHub() {
   enlist(false);
-  port_->shut(has_parted_ || incoming_.empty() ? Parting::kInPeace : Parting::kInTheMiddle);
+  const bool knows_nobody = incoming_.empty() && outgoing_.empty();
+  port_->shut(has_parted_ || knows_nobody ? Parting::kInPeace : Parting::kInTheMiddle);
 }
 
 std::unique_ptr<SendLink> PutHub::connect(const LinkSpec& spec) {
@@ -144,7 +148,9 @@ std::unique_ptr<SendLink> PutHub::connect(const LinkSpec& spec) {
   Outgoing made;
   made.spec = spec;
   made.staging = Mapping::anonymous(context_.slots * stride_);
-  made.memory = port_->register_memory({made.staging.data(), made.staging.bytes()});
+  if (failure_.empty()) {  // else the port may be gone, and its links throw when they are used
+    made.memory = port_->register_memory({made.staging.data(), made.staging.bytes()});
+  }
   made.slots.resize(context_.slots);
   made.failure = failure_;
   Outgoing& outgoing = outgoing_.emplace(link_number(spec), std::move(made)).first->second;

@@ -56,8 +56,8 @@ class PutHub final : private PortListener {
   int wait_descriptor();
   // Throws kRemote if a message was lost, or can never be put.
   void check_sent();
-  // Has links say what they have done, when they have been quiet for a while, and gives up those on
-  // which some of it has not come `patience_ns` later. To be called now and then.
+  // Has links say what they have done, when they have been quiet for a while, and gives up those
+  // that wait in vain for some of it for `patience_ns`. To be called now and then by who waits.
   void compare_tallies(std::int64_t now_ns, std::int64_t patience_ns);
   // Tells the peers that this rank goes, from the first call on. True once they have all that was
   // sent, or can never have it, and know. Also polls the other hubs of this process.
@@ -90,8 +90,11 @@ class PutHub final : private PortListener {
   void take_leave(const ControlWords& words);
   void take_word_of_arrival(const ControlWords& words);
   void take_tally(const ControlWords& words);
-  void say_tally(Incoming& incoming, std::int64_t now_ns);
-  void miss_what_was_lost(Incoming& incoming, std::int64_t now_ns, std::int64_t patience_ns);
+  void say_tally(Incoming& incoming, const Outgoing* ours, std::int64_t now_ns,
+                 std::int64_t patience_ns);
+  static bool lacks_some(Incoming& incoming, const Outgoing* ours, bool was_away,
+                         std::int64_t now_ns, std::int64_t patience_ns);
+  void give_up_what_lacks(Incoming& incoming, Outgoing* ours);
   void say(ControlKind kind, const LinkSpec& spec, ControlWords words);
   void ask_for_ring(const Outgoing& outgoing);
   void give_ring(const Incoming& incoming);

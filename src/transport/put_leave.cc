@@ -91,7 +91,7 @@ void PutHub::poll_others() {
       // Its own threads are not told any more of what has come to it just now.
       if (hub->was_told_anything_ || hub->must_push_) hub->context_.wake();
     } catch (const Error&) {
-      // Theirs, which they know of, and no reason for us not to leave.
+      hub->context_.wake();  // theirs, which their links tell, and no reason for us not to leave
     }
   }
 }

@@ -59,11 +59,10 @@ struct PutTally {
 // How both ends find out what was lost on the way (put_tally.cc).
 struct PutTallies {
   PutTally ours;
-  std::int64_t quiet_since_ns = 0;  // since when ours is what it is
-  bool is_said = false;             // ours
-  PutTally theirs;                  // as the peer said last
-  bool is_news = false;             // and nobody has looked since
-  std::int64_t known_since_ns = 0;  // theirs
+  std::int64_t say_at_ns = 0;       // unless it changes before
+  PutTally theirs;                  // as the peer has said
+  PutTally come;                    // of that, when somebody last looked
+  std::int64_t lacks_since_ns = 0;  // some of theirs, and has got nothing since; 0: not so
 };
 
 // What of a message has come.

@@ -313,8 +313,9 @@ class JobTest(unittest.TestCase):
         self.assert_one_table([{"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}])
 
     def test_tasks_of_srun_that_do_not_know_where_to_meet_are_told(self):
-        for task, times in (("0", 1), ("1", 0)):
-            done = run("all_reduce_perf", "-b", "8", "-e", "8", SLURM_PROCID=task, SLURM_NTASKS="2")
+        for task, step, times in (("0", "2", 1), ("1", "2", 0), ("0", "1", 0)):
+            done = run("all_reduce_perf", "-b", "8", "-e", "8", SLURM_PROCID=task, SLURM_NTASKS="2",
+                       SLURM_STEP_NUM_TASKS=step)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stderr.count("NCCL_COMM_ID=host:port"), times, done.stderr)
 

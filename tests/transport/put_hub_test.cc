@@ -108,17 +108,21 @@ class TellingPort final : public PutPort {
   void progress(PortListener& listener) override {
     for (const ControlMessage& message : messages) listener.control_came(message);
     for (const std::uint32_t word : words) listener.was_told(word);
+    for (const std::uint32_t word : cuts) listener.was_cut(word);
     messages.clear();
     words.clear();
+    cuts.clear();
   }
   bool is_quiet() const override { return true; }
-  void shut(Parting /*parting*/) noexcept override {}
+  void shut(Parting parting) noexcept override { *how_it_ended = parting; }
 
   bool has_memory = true;  // to register
   ByteSpan last;           // that was registered
   std::vector<ControlMessage> sent;
   std::vector<ControlMessage> messages;
   std::vector<std::uint32_t> words;
+  std::vector<std::uint32_t> cuts;
+  std::shared_ptr<Parting> how_it_ended = std::make_shared<Parting>();
 };
 
 // What the hub of rank 0 makes of words about its link from rank 1, whose first message is there
@@ -137,8 +141,9 @@ class Words : public testing::Test {
     say(ControlKind::kOpen, Channel::kCollective);
     ring = port->last;
   }
-  void say(ControlKind kind, Channel channel) {
+  void say(ControlKind kind, Channel channel, std::uint64_t sent = 0) {
     ControlWords words;
+    words.sent = sent;
     words.kind = kind;
     words.channel = static_cast<std::uint16_t>(channel);
     words.from = 1;
@@ -216,6 +221,44 @@ TEST_F(Words, of_a_body_for_a_message_without_one_are_refused) {
   write_head(0, 10);
   tell({body(0), head(0)});
   EXPECT_TRUE(has_failed());
+}
+
+// The way may be slow: all that was sent has not come by the end of a patience, but some has.
+TEST_F(Words, of_a_tally_end_a_link_only_when_nothing_more_comes) {
+  constexpr std::int64_t kPatience_ns = 5'000'000'000;
+  std::int64_t now_ns = 1'000'000'000;
+  const auto look_for = [&](std::int64_t time_ns) {
+    for (const std::int64_t until_ns = now_ns + time_ns; now_ns < until_ns;) {
+      hub->compare_tallies(now_ns += 200'000'000, kPatience_ns);
+    }
+  };
+  say(ControlKind::kTally, Channel::kCollective, 4);
+  for (std::uint64_t number = 0; number < 3; ++number) {
+    look_for(kPatience_ns * 3 / 4);
+    ASSERT_NO_THROW(link->try_peek());
+    write_head(number, 10);
+    tell({head(number)});
+    link->release();
+  }
+  say(ControlKind::kTally, Channel::kCollective, 4);
+  look_for(kPatience_ns + 1'000'000'000);
+  EXPECT_THROW(link->try_peek(), Error);
+}
+
+TEST_F(Words, of_what_broke_off_end_the_links_of_that_rank) {
+  const auto other_way = hub->connect({1, Channel::kPointToPoint});
+  port->cuts = {head(0)};
+  hub->poll();
+  EXPECT_THROW(link->try_peek(), Error);
+  EXPECT_THROW(other_way->try_acquire(1), Error);
+}
+
+// Only who has heard the last of all its peers is sure that none is in the middle of a put.
+TEST_F(Words, of_all_peers_make_it_a_parting_in_peace) {
+  const auto how_it_ended = port->how_it_ended;
+  link.reset();
+  hub.reset();
+  EXPECT_EQ(*how_it_ended, Parting::kInTheMiddle);
 }
 
 // Neither end waits for what can never be.
@@ -305,6 +348,49 @@ TEST(PutHub, leaves_beside_another_one_that_is_broken) {
     EXPECT_NE(std::string(error.what()).find("the port is broken"), std::string::npos)
         << error.what();
   }
+}
+
+class PartingPort final : public PassingPort {
+ public:
+  PartingPort(std::unique_ptr<PutPort> port, std::vector<Parting>& partings)
+      : PassingPort(std::move(port)), partings_(partings) {}
+  void shut(Parting parting) noexcept override {
+    partings_.push_back(parting);
+    PassingPort::shut(parting);
+  }
+
+ private:
+  std::vector<Parting>& partings_;
+};
+
+TEST(PutHub, parts_in_peace_from_peers_that_have_said_goodbye) {
+  PutNetwork network(1);
+  TransportContext context;
+  context.nranks = 2;
+  context.slots = 4;
+  context.slot_bytes = 64;
+  context.key = random_test_key();
+  std::vector<Parting> partings;
+  std::vector<std::unique_ptr<PutHub>> hubs;
+  for (context.rank = 0; context.rank < 2; ++context.rank) {
+    auto port = std::make_unique<PartingPort>(network.add_port(), partings);
+    hubs.push_back(std::make_unique<PutHub>(std::move(port), context));
+  }
+  const auto send = hubs[0]->connect({1, Channel::kCollective});
+  const auto recv = hubs[1]->listen({0, Channel::kCollective});
+  send->try_acquire(8);
+  send->commit(8);
+  bool have_all_left = false;
+  for (int i = 0; i < 1000 && !have_all_left; ++i) {
+    network.turn();
+    for (const auto& hub : hubs) hub->poll();
+    if (!recv->try_peek().empty()) recv->release();
+    const bool has_first_left = hubs[0]->try_drain();
+    have_all_left = hubs[1]->try_drain() && has_first_left;
+  }
+  ASSERT_TRUE(have_all_left);
+  hubs.clear();
+  EXPECT_EQ(partings, std::vector<Parting>(2, Parting::kInPeace));
 }
 
 class CountingPort final : public PassingPort {

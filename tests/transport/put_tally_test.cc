@@ -12,8 +12,8 @@
 namespace catenary::test {
 namespace {
 
-// A port that loses its first put, or control message, and says that it is done, as where a
-// connection breaks off that had taken it.
+// A port that loses a put, or control message, and says that it is done, as where a connection
+// breaks off that had taken it. The first one, and more when it is told to.
 class LosingPort final : public PassingPort {
  public:
   LosingPort(std::unique_ptr<PutPort> port, bool loses_control)
@@ -33,8 +33,13 @@ class LosingPort final : public PassingPort {
     PassingPort::progress(listener);
   }
 
+  void lose_another_control() {
+    loses_control_ = true;
+    is_losing_ = true;
+  }
+
  private:
-  const bool loses_control_;
+  bool loses_control_;
   bool is_losing_ = true;
   std::optional<std::uint64_t> lost_;
 };
@@ -50,8 +55,11 @@ class Loss : public testing::Test {
     context.key = random_test_key();
     for (context.rank = 0; context.rank < 2; ++context.rank) {
       std::unique_ptr<PutPort> port = network.add_port();
-      if (context.rank == loser)
-        port = std::make_unique<LosingPort>(std::move(port), loses_control);
+      if (context.rank == loser) {
+        auto made = std::make_unique<LosingPort>(std::move(port), loses_control);
+        losing = made.get();
+        port = std::move(made);
+      }
       hubs.push_back(std::make_unique<PutHub>(std::move(port), context));
     }
     link = hubs[0]->connect({1, Channel::kCollective});
@@ -69,10 +77,14 @@ class Loss : public testing::Test {
     network.turn();
     for (const auto& hub : hubs) hub->poll();
   }
-  // What was said by then has come before anybody looks again.
-  void look_until(std::int64_t until_ns) {
-    for (std::int64_t now = 0; now <= until_ns; now += 200'000'000) {
-      for (const auto& hub : hubs) hub->compare_tallies(now + 1'000'000'000, kPatience_ns);
+  void look() {
+    now_ns += 200'000'000;
+    for (const auto& hub : hubs) hub->compare_tallies(now_ns, kPatience_ns);
+  }
+  // What is said has come before anybody looks again.
+  void look_for(std::int64_t time_ns) {
+    for (const std::int64_t until_ns = now_ns + time_ns; now_ns < until_ns;) {
+      look();
       for (int i = 0; i < 50; ++i) turn();
     }
   }
@@ -91,16 +103,18 @@ class Loss : public testing::Test {
   std::vector<std::unique_ptr<PutHub>> hubs;
   std::unique_ptr<SendLink> link;
   std::unique_ptr<RecvLink> end;
+  std::int64_t now_ns = 1'000'000'000;
   int given = 0;
   int came = 0;
+  LosingPort* losing = nullptr;
 };
 
 TEST_F(Loss, of_a_message_is_found_out_and_told) {
   send(0);
   EXPECT_EQ(came, 0);
-  look_until(kPatience_ns);
+  look_for(kPatience_ns);
   EXPECT_EQ(failure([&] { end->try_peek(); }), "") << "it may be on its way";
-  look_until(2 * kPatience_ns);
+  look_for(2 * kPatience_ns);
   const std::string told = failure([&] { end->try_peek(); });
   EXPECT_NE(told.find("lost with a connection"), std::string::npos) << told;
 }
@@ -108,7 +122,7 @@ TEST_F(Loss, of_a_message_is_found_out_and_told) {
 TEST_F(Loss, of_a_credit_is_found_out_and_told) {
   send(1);
   EXPECT_EQ(failure([&] { link->try_acquire(8); }), "");
-  look_until(2 * kPatience_ns);
+  look_for(2 * kPatience_ns);
   const std::string told = failure([&] { link->try_acquire(8); });
   EXPECT_NE(told.find("lost with a connection"), std::string::npos) << told;
 }
@@ -116,7 +130,7 @@ TEST_F(Loss, of_a_credit_is_found_out_and_told) {
 TEST_F(Loss, of_the_question_for_a_ring_is_made_good) {
   send(0, true);
   EXPECT_EQ(came, 0);
-  look_until(2'000'000'000);
+  look_for(2'000'000'000);
   go_on();
   EXPECT_EQ(came, 3);
 }
@@ -124,15 +138,33 @@ TEST_F(Loss, of_the_question_for_a_ring_is_made_good) {
 TEST_F(Loss, of_the_answer_is_made_good) {
   send(1, true);
   EXPECT_EQ(came, 0);
-  look_until(2'000'000'000);
+  look_for(2'000'000'000);
   go_on();
   EXPECT_EQ(came, 3);
+}
+
+TEST_F(Loss, of_what_was_said_of_it_is_made_good) {
+  send(0);
+  losing->lose_another_control();
+  look_for(3 * kPatience_ns);
+  EXPECT_NE(failure([&] { end->try_peek(); }), "");
+}
+
+// What is stopped looks late, and finds what has come only after that.
+TEST_F(Loss, is_not_concluded_by_who_was_away) {
+  send(0);
+  look_for(kPatience_ns / 2);
+  for (int i = 0; i < 20; ++i) {
+    now_ns += kPatience_ns;
+    look();
+  }
+  EXPECT_EQ(failure([&] { end->try_peek(); }), "");
 }
 
 TEST_F(Loss, of_nothing_harms_nothing) {
   send(-1);
   EXPECT_EQ(came, 3);
-  look_until(3 * kPatience_ns);
+  look_for(3 * kPatience_ns);
   EXPECT_EQ(failure([&] { end->try_peek(); }), "");
   EXPECT_EQ(failure([&] { link->try_acquire(8); }), "");
 }

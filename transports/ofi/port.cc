@@ -443,7 +443,7 @@ void OfiPort::tell_failure(const Operation& operation, const std::string& why,
 // As libfabric writes it: "fi_sockaddr_in://10.0.0.1:41234".
 std::string OfiPort::place_of(int peer) const {
   char name[256];
-  char text[256];
+  char text[256] = "";
   std::size_t name_bytes = sizeof name;
   std::size_t text_bytes = sizeof text;
   const fi_addr_t address = peers_[static_cast<std::size_t>(peer)];

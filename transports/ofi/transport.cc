@@ -62,10 +62,11 @@ class OfiTransport final : public Transport {
   int wait_descriptor() override { return hub_ ? hub_->wait_descriptor() : -1; }
   bool poll() override { return hub_ && hub_->poll(); }
   void check_sent() override {
-    if (hub_) {
+    // Cards know what has arrived.
+    if (hub_ && is_over_sockets_) {
       hub_->compare_tallies(now_ns(), context_.config->peer_timeout_s * 1'000'000'000);
-      hub_->check_sent();
     }
+    if (hub_) hub_->check_sent();
     for (PathWatch& path : paths_) path.check();
   }
   bool try_drain() override { return !hub_ || hub_->try_drain(); }
