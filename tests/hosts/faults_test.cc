@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-enum Stage : int { kReady = 1, kOver = 2 };
+enum Stage : int { kReady = 1, kSent = 2, kOver = 3 };
 
 constexpr HostShape kShape = {3, 1};
 constexpr int kVictim = 2;
@@ -129,6 +129,42 @@ TEST(FabricConnections, that_are_reset_are_an_error_on_all) {
     ranks.board().event_ns = monotonic_ns();
     expect_that_all_know(ranks, {kVictim}, kWayLost_ms, kVictim);
   }
+}
+
+// Rank 1's message is in its kernel, which has not got it through when the connection goes. The
+// sender was done with it, libfabric connects anew when there is more to say, and rank 2 waits for
+// what nobody has any more.
+TEST(FabricConnections, that_are_reset_with_something_on_the_way_are_an_error_on_all) {
+  const Hosts hosts(kShape.hosts);
+  Processes ranks(kShape.ranks(), [&](int rank, Board& board) {
+    ::setenv("CATENARY_PEER_TIMEOUT", "3", 1);
+    settle_on(hosts, kShape, rank);
+    ncclComm_t comm = join(rank, kShape.ranks(), board);
+    TestStream stream;
+    float value = 1;
+    for (int i = 0; i < 2; ++i) {  // both ways, so that nothing is left to be connected
+      if (rank == 1 + i) ncclSend(&value, 1, ncclFloat32, 2 - i, comm, stream);
+      if (rank == 2 - i) ncclRecv(&value, 1, ncclFloat32, 1 + i, comm, stream);
+    }
+    stream.finish();
+    board.posts[rank].stage = kReady;
+    board.wait_for_go();
+    if (rank == 1) {
+      ncclSend(&value, 1, ncclFloat32, 2, comm, stream);
+      stream.finish();
+      reset_connections(true);
+    }
+    board.posts[rank].stage = kSent;
+    if (rank != 0) ncclRecv(&value, 1, ncclFloat32, 3 - rank, comm, stream);
+    end_with_failure(comm, wait_for_failure(comm, 20s), board, board.posts[rank]);
+  });
+  ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
+  hosts.lose_path(1, 2);
+  ranks.board().event_ns = monotonic_ns();
+  ranks.board().go = true;
+  ASSERT_TRUE(ranks.wait_for_stage(kSent, 5s));
+  hosts.find_path(1, 2);
+  expect_that_all_know(ranks, {1, 2}, 2 * kWayLost_ms);
 }
 
 // Host 0 is the one at which all ranks meet.
