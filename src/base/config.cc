@@ -56,7 +56,9 @@ std::vector<Variable> variables_of_communicators() {
              "Seconds, and one more, after which a machine that says nothing at all any more "
              "(power, cable) counts as gone, and a TCP connection between two as lost, with "
              "libfabric two seconds later. Who is back a second before that was never gone (of "
-             "more than 100 seconds, a hundredth). The death of a process is noticed at once."),
+             "more than 100 seconds, a hundredth). The death of a process is noticed at once. A "
+             "connection that nobody answers is given up after ten times as long, or sooner if the "
+             "system does (net.ipv4.tcp_syn_retries)."),
       number("NCCL_COMM_BLOCKING", &Config::comm_blocking, 0, 1,
              "1: communicators block, 0: they do not, whatever ncclConfig_t says."),
       number(
@@ -269,10 +271,10 @@ std::string Config::describe() {
     const std::string value = field != nullptr
                                   ? "\"" + defaults.*(*field) + "\""
                                   : std::to_string(defaults.*std::get<NumberField>(variable.field));
-    const std::string type =
-        field != nullptr ? "text"
-                         : format("%lld to %lld", static_cast<long long>(variable.least),
-                                  static_cast<long long>(variable.most));
+    const std::string type = field != nullptr
+                                 ? "text"
+                                 : format("%lld to %lld", static_cast<long long>(variable.least),
+                                          static_cast<long long>(variable.most));
     result += format("%s (%s, default %s)\n    %s\n", variable.name, type.c_str(), value.c_str(),
                      variable.sentence);
   }

@@ -102,6 +102,10 @@ void notice_lost_ways(int fd, std::int64_t patience_s) noexcept {
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, (seconds + interval - 1) / interval);
 }
 
+void notice_no_answer(int fd, std::int64_t patience_s) noexcept {
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(patience_s) * 10'000);
+}
+
 // A second more, since the kernel counts from what it heard last: on an idle connection the answer
 // to a probe, up to a second before the way was lost.
 void notice_lost_bytes(int fd, std::int64_t patience_s) noexcept {

@@ -35,6 +35,9 @@ void notice_lost_peers(int fd, std::int64_t patience_s) noexcept;
 // The same where bytes may lie unread at either end for as long as who reads is late: only what
 // happens while none are on the way counts.
 void notice_lost_ways(int fd, std::int64_t patience_s) noexcept;
+// Of a connection that is being made, before anybody has answered: ten times as long, because a
+// listener that is late and has a full queue does not answer either.
+void notice_no_answer(int fd, std::int64_t patience_s) noexcept;
 // And for a while also those on the way, which are few and are taken by the kernel; 0: no longer.
 void notice_lost_bytes(int fd, std::int64_t patience_s) noexcept;
 

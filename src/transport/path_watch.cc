@@ -99,6 +99,7 @@ void PathWatch::dial(int peer, Path& path) const {
       [&] { return ::socket(address.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
   if (!path.socket) return;  // tried again at the next look
   notice_lost_ways(path.socket.get(), patience_s_);
+  notice_no_answer(path.socket.get(), patience_s_);
   const SocketAddress::Raw raw = address.raw();
   if (::connect(path.socket.get(), raw.get(), raw.bytes) == 0 || errno == EINPROGRESS) {
     path.state = State::kDialing;

@@ -250,6 +250,7 @@ std::string SocketHub::dial(Outgoing& outgoing) const {
   if (!outgoing.socket) return "cannot make a TCP socket: " + errno_text(errno);
   send_without_delay(outgoing.socket.get());
   notice_lost_ways(outgoing.socket.get(), patience_s());
+  notice_no_answer(outgoing.socket.get(), patience_s());
   const SocketAddress::Raw raw = address.raw();
   if (::connect(outgoing.socket.get(), raw.get(), raw.bytes) != 0 && errno != EINPROGRESS &&
       errno != EINTR) {
