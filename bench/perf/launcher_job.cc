@@ -49,14 +49,15 @@ class JobProcess final : public Launcher {
   }
 
   void broadcast(std::span<std::byte> bytes, int root) override {
-    check_nccl(ncclBroadcast(bytes.data(), bytes.data(), bytes.size(), ncclChar, root, comm_,
-                             stream_.handle()));
+    check_nccl(
+        ncclBroadcast(bytes.data(), bytes.data(), bytes.size(), ncclChar, root, comm_,
+                      stream_.handle()));
     wait();
   }
 
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    check_nccl(
-        ncclAllGather(mine.data(), all.data(), mine.size(), ncclChar, comm_, stream_.handle()));
+    check_nccl(ncclAllGather(mine.data(), all.data(), mine.size(), ncclChar, comm_,
+                             stream_.handle()));
     wait();
   }
 
@@ -125,9 +126,8 @@ void meet_beside_master() {
   if (!environment("NCCL_COMM_ID").empty()) return;
   const std::string address = environment("MASTER_ADDR");
   if (address.empty() || environment("MASTER_PORT").empty()) {
-    throw UsageError(
-        "RANK and WORLD_SIZE are set, but neither NCCL_COMM_ID=host:port, where all "
-        "can meet, nor MASTER_ADDR and MASTER_PORT");
+    throw UsageError("RANK and WORLD_SIZE are set, but neither NCCL_COMM_ID=host:port, where all "
+                     "can meet, nor MASTER_ADDR and MASTER_PORT");
   }
   const std::string port = std::to_string(number_of("MASTER_PORT") + 1);
   const bool is_v6 = address.find(':') != address.npos;

@@ -271,10 +271,10 @@ std::string Config::describe() {
     const std::string value = field != nullptr
                                   ? "\"" + defaults.*(*field) + "\""
                                   : std::to_string(defaults.*std::get<NumberField>(variable.field));
-    const std::string type = field != nullptr
-                                 ? "text"
-                                 : format("%lld to %lld", static_cast<long long>(variable.least),
-                                          static_cast<long long>(variable.most));
+    const std::string type =
+        field != nullptr ? "text"
+                         : format("%lld to %lld", static_cast<long long>(variable.least),
+                                  static_cast<long long>(variable.most));
     result += format("%s (%s, default %s)\n    %s\n", variable.name, type.c_str(), value.c_str(),
                      variable.sentence);
   }
