@@ -49,6 +49,9 @@ void PutHub::say_tally(Incoming& incoming, const Outgoing* ours, std::int64_t no
   }
   const bool is_busy = ours != nullptr && (ours->flights != 0 || !ours->failure.empty());
   if (is_busy || now_ns < tallies.say_at_ns) return;
+  // One that is late for hours may take no more of it.
+  const auto is_to_peer = [&](const auto& waiting) { return waiting.first == incoming.spec.peer; };
+  if (std::ranges::any_of(controls_, is_to_peer)) return;
   tallies.say_at_ns = now_ns + patience_ns;
   if (ours != nullptr && !ours->ring) ask_for_ring(*ours);
   if (tally == PutTally{}) return;
