@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "src/base/error.h"
+#include "src/base/log.h"
 #include "src/bootstrap/stream_socket.h"
 #include "src/bootstrap/tcp.h"
 #include "src/transport/transport.h"
@@ -186,7 +187,8 @@ void PathWatch::failed(int peer, Path& path, int error_number) const {
   if (was_accepted && path.state != State::kThere) return cut_off(path);
   const bool may_be_elsewhere = !path.was_connected && !has_come_(peer);
   if (is_answer(error_number) && may_be_elsewhere) return refused(peer, path, error_number);
-  if (is_answer(error_number) || (!path.was_connected && has_come_(peer))) return path.forget();
+  if (is_answer(error_number)) return path.forget();
+  if (!path.was_connected && has_come_(peer)) return do_without(peer, path, error_number);
   const bool was_made = path.state == State::kThere || path.state == State::kGreeting;
   path.state = State::kToDial;
   path.socket = UnsharedFd();
@@ -201,6 +203,15 @@ void PathWatch::failed(int peer, Path& path, int error_number) const {
   if (path.is_given_up && !path.until && !is_own_trouble(error_number)) {
     path.until = Deadline::after_ms(kRedialWait_ms);
   }
+}
+
+void PathWatch::do_without(int peer, Path& path, int error_number) const {
+  log_notice(-1,
+             format("rank %d cannot watch the way to rank %d: connecting to %s: %s; should that "
+                    "way be lost, nobody will notice",
+                    rank_, peer, peers_[static_cast<std::size_t>(peer)]->text().c_str(),
+                    errno_text(error_number).c_str()));
+  path.forget();
 }
 
 // Its host, or another one that has the same address: the network does not tell which it asks.

@@ -79,6 +79,7 @@ class PathWatch {
   void cut_off(Path& path) const;
   void failed(int peer, Path& path, int error_number) const;
   void refused(int peer, Path& path, int error_number) const;
+  void do_without(int peer, Path& path, int error_number) const;
   void attend_guests();
 
   const int rank_;
