@@ -185,10 +185,11 @@ void PathWatch::failed(int peer, Path& path, int error_number) const {
   path.note_reach();
   const bool was_accepted = error_number == ECONNRESET || error_number == EPIPE;
   if (was_accepted && path.state != State::kThere) return cut_off(path);
-  const bool may_be_elsewhere = !path.was_connected && !has_come_(peer);
-  if (is_answer(error_number) && may_be_elsewhere) return refused(peer, path, error_number);
-  if (is_answer(error_number)) return path.forget();
-  if (!path.was_connected && has_come_(peer)) return do_without(peer, path, error_number);
+  const bool is_there = path.was_connected || has_come_(peer);
+  if (is_answer(error_number)) {
+    return is_there ? path.forget() : refused(peer, path, error_number);
+  }
+  if (is_there && !path.was_connected) return do_without(peer, path, error_number);
   const bool was_made = path.state == State::kThere || path.state == State::kGreeting;
   path.state = State::kToDial;
   path.socket = UnsharedFd();

@@ -15,15 +15,20 @@
 namespace catenary::test {
 namespace {
 
+TransportContext of_two_ranks(std::uint32_t slots) {
+  TransportContext context;
+  context.nranks = 2;
+  context.slots = slots;
+  context.slot_bytes = 64;
+  context.key = random_test_key();
+  return context;
+}
+
 // Two ranks, of which one's puts fail after the first; whether check_sent() of each throws, when
 // the first rank has sent a few messages and the second has taken what came and given it back.
 std::vector<bool> ranks_that_tell(int failing) {
   PutNetwork network(1);
-  TransportContext context;
-  context.nranks = 2;
-  context.slots = 4;
-  context.slot_bytes = 64;
-  context.key = random_test_key();
+  TransportContext context = of_two_ranks(4);
   std::vector<std::unique_ptr<PutHub>> hubs;
   for (context.rank = 0; context.rank < 2; ++context.rank) {
     PortFaults faults;
@@ -365,11 +370,7 @@ class PartingPort final : public PassingPort {
 
 TEST(PutHub, parts_in_peace_from_peers_that_have_said_goodbye) {
   PutNetwork network(1);
-  TransportContext context;
-  context.nranks = 2;
-  context.slots = 4;
-  context.slot_bytes = 64;
-  context.key = random_test_key();
+  TransportContext context = of_two_ranks(4);
   std::vector<Parting> partings;
   std::vector<std::unique_ptr<PutHub>> hubs;
   for (context.rank = 0; context.rank < 2; ++context.rank) {
@@ -411,11 +412,7 @@ class CountingPort final : public PassingPort {
 // each, or only takes them.
 int credits_by_themselves(int messages, bool answers) {
   PutNetwork network(1);
-  TransportContext context;
-  context.nranks = 2;
-  context.slots = 16;
-  context.slot_bytes = 64;
-  context.key = random_test_key();
+  TransportContext context = of_two_ranks(16);
   int credits = 0;
   std::vector<std::unique_ptr<PutHub>> hubs;
   std::vector<std::unique_ptr<SendLink>> sends;
