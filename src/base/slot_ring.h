@@ -6,7 +6,7 @@
 //     offset 0       consumer's line: slots released | how it borrows | who writes | 64 bytes
 //     64             producer's: whether it has withdrawn what it lent             | 64 bytes
 //     128            a copy of what is lent that both make (shared_copy.h)         | 64 of 128
-//     256            head of slot 0: sequence | bytes | 696 bytes of data          | 704 of 1152
+//     256            head of slot 0: sequence | bytes | 1080 bytes of data         | 1088 of 1152
 //     1408           head of slot 1                                                |
 //     ...
 //     data_offset    home of slot 0                                                | slot_bytes
@@ -14,7 +14,7 @@
 //     shuttle_offset shuttle 0, shuttle 1 ...                                      | and a gap
 //     belt_offset    the belt                                                      | belt_bytes
 //
-// A message of at most 696 bytes travels in the head of its slot, right after the words that
+// A message of at most 1080 bytes travels in the head of its slot, right after the words that
 // announce it, so that one of 56 bytes moves a single cache line, and one of 100 two. A longer one,
 // for which it counts more that its data begins with a line, lies on a shuttle (shuttles.h), if one
 // is at hand, else on the belt (slot_belt.h), or, where that does not take it, in its slot's home;
@@ -56,7 +56,7 @@ struct SlotRingShape {
   std::size_t belt_bytes = 0;  // a multiple of 4096
 
   // Counts up when anything of this changes, so that versions that differ in it do not meet.
-  static constexpr int kForm = 10;
+  static constexpr int kForm = 11;
   static constexpr std::size_t kSharedCopy = 128;
   static constexpr std::size_t kFirstHead = 256;
   static constexpr std::size_t kHeadSpacing = 1152;
@@ -92,7 +92,7 @@ struct SlotRingShape {
   }
 };
 
-inline constexpr std::size_t kInlineBytes = 696;
+inline constexpr std::size_t kInlineBytes = 1080;
 
 struct alignas(64) SlotHead {
   std::atomic<std::uint32_t> sequence;
@@ -203,10 +203,17 @@ class SlotProducer {
     return acquired_bytes_ > kInlineBytes && acquired_place_ >= SlotHead::kOnShuttle;
   }
 
-  // Fetches the first line of the head that the next message will be announced in, ahead of time:
-  // getting it from the consumer's core takes as long as all else about a short message. Any
-  // thread, at any time.
-  void prepare() const noexcept { fetch_to_write(&cursor_.head()); }
+  // Fetches the lines of the head in which the next message will travel, one of so many bytes,
+  // ahead of time: getting them from the consumer's core takes as long as all else about a short
+  // message. Any thread, at any time.
+  void prepare(std::size_t bytes) const noexcept {
+    if (bytes > kInlineBytes) return;
+    const SlotHead& head = cursor_.head();
+    const auto* const end = head.data + bytes;
+    for (auto* at = reinterpret_cast<const std::byte*>(&head); at < end; at += 64) {
+      fetch_to_write(at);
+    }
+  }
 
   // The ways that the consumer has said, 0 as long as it has said nothing.
   std::uint32_t ways_to_borrow() const { return cursor_.borrows().load(std::memory_order_acquire); }

@@ -15,28 +15,31 @@ ByteSpan data_of(const MessageRequest& message) {
   return {static_cast<std::byte*>(message.buffer), message.count * element_bytes(message.type)};
 }
 
+// What is done takes the next turn, which is over with it.
+void pass(Turn& turn) {
+  turn.take();
+  ++turn.serving;
+}
+
 }  // namespace
 
-// A single operation, which takes the next of its turns. What kinds of them have in common.
+// What the kinds of them have in common.
 class Communicator::AtOnce : public Beginning {
  public:
-  AtOnce(Communicator& communicator, const Requests& requests, Turn& turn)
-      : communicator_(communicator), requests_(requests), turn_(turn) {}
+  AtOnce(Communicator& communicator, const Requests& requests)
+      : communicator_(communicator), requests_(requests) {}
 
   Rest begin() override {
     Communicator& self = communicator_;
     // Something is before it, or something is wrong: a run finds out what.
-    const bool may_begin = turn_.idle() && !self.in_trouble_.load(std::memory_order_acquire);
+    const bool may_begin = is_idle() && !self.in_trouble_.load(std::memory_order_acquire);
     if (!may_begin) return {self.task_for(requests_, 0)};
     try {
-      is_all_done_ = try_all();
+      if (!try_all()) return {rest(), waits()};
     } catch (const std::exception& error) {
       has_thrown_ = true;
       return rest_after(error);
     }
-    if (!is_all_done_) return {self.task_for(requests_, steps_done()), waits()};
-    turn_.take();
-    ++turn_.serving;
     self.polled(true);
     return {};
   }
@@ -48,65 +51,80 @@ class Communicator::AtOnce : public Beginning {
  protected:
   ~AtOnce() = default;
   Communicator& communicator() { return communicator_; }
-  bool is_all_done() const { return is_all_done_; }
+  TaskPtr rest_of(const Requests& requests, std::size_t steps_done = 0) {
+    return communicator_.task_for(requests, steps_done);
+  }
+  const Requests& requests() const { return requests_; }
 
  private:
+  // Whether nothing is before it.
+  virtual bool is_idle() const = 0;
+  // Passes the turns of what it has done.
   virtual bool try_all() = 0;
   virtual void ring_peers() noexcept = 0;
-  // If that was not all: how far it went, and whether there was nothing to be seen of what is next.
-  virtual std::size_t steps_done() const { return 0; }
-  virtual bool waits() const { return true; }
+  // If that was not all: what is left, and whether there was nothing to be seen of what is next.
+  virtual TaskPtr rest() = 0;
+  virtual bool waits() const = 0;
   // As if the run had met it: who is at fault may show in a moment, until when the run is polled.
   Rest rest_after(const std::exception& error) {
-    TaskPtr task = communicator_.task_for(requests_, steps_done());
+    TaskPtr task = rest();
     if (task->fail(error)) task.reset();
     return {std::move(task), true};
   }
 
   Communicator& communicator_;
   const Requests& requests_;
-  Turn& turn_;
-  bool is_all_done_ = false;
   bool has_thrown_ = false;
 };
 
 class Communicator::CollectiveAtOnce final : public AtOnce {
  public:
   CollectiveAtOnce(Communicator& communicator, const Requests& requests, ShortSteps& steps)
-      : AtOnce(communicator, requests, communicator.collective_turn_), steps_(steps) {
+      : AtOnce(communicator, requests), turn_(communicator.collective_turn_), steps_(steps) {
     const OperationRequest& request = requests.operations.front();
-    steps_.begin(request.input, request.output,
-                 static_cast<std::uint32_t>(communicator.collective_turn_.taken));
+    steps_.begin(request.input, request.output, static_cast<std::uint32_t>(turn_.taken));
   }
 
  private:
+  bool is_idle() const override { return turn_.idle(); }
   void ring_peers() noexcept override { steps_.ring_peers(); }
   bool try_all() override {
     communicator().begins(steps_.descriptor());
     steps_.try_do();
-    return steps_.all_done();
+    if (!steps_.all_done()) return false;
+    pass(turn_);
+    return true;
   }
-  std::size_t steps_done() const override { return steps_.done(); }
+  TaskPtr rest() override { return rest_of(requests(), steps_.done()); }
   bool waits() const override { return !steps_.met_another(); }
 
+  Turn& turn_;
   ShortSteps& steps_;
 };
 
-// `End` is that of the link to or from the peer.
+// A send or a receive. `End` is that of the link to or from the peer.
 template <typename End>
-class Communicator::MessageAtOnce final : public AtOnce {
+class Communicator::ShortMessageEnd {
  public:
-  MessageAtOnce(Communicator& communicator, const Requests& requests, End& end)
-      : AtOnce(communicator, requests, end.turn),
-        data_(data_of(requests.messages.front())),
-        opening_(opening_of(requests.messages.front(), end.turn.taken)),
+  ShortMessageEnd(const MessageRequest& message, End& end)
+      : data_(data_of(message)),
+        opening_(opening_of(message, end.turn.taken)),
+        turn_(end.turn),
         link_(*end.link) {}
 
- private:
-  void ring_peers() noexcept override {
-    if (is_all_done()) link_.ring_after_fence();
+  bool is_idle() const { return turn_.idle(); }
+  bool is_done() const { return is_done_; }
+  bool met_another() const { return met_another_; }
+  bool try_do() {
+    is_done_ = try_move(link_);
+    if (is_done_) pass(turn_);
+    return is_done_;
   }
-  bool try_all() override { return try_move(link_); }
+  void ring_peer() noexcept {
+    if (is_done_) link_.ring_after_fence();
+  }
+
+ private:
   bool try_move(SendLink& link) { return send_short(link, opening_, data_); }
   bool try_move(RecvLink& link) {
     const ShortMessage come = peek_short(link, opening_, data_.size());
@@ -116,17 +134,64 @@ class Communicator::MessageAtOnce final : public AtOnce {
     link.release_quietly();
     return true;
   }
-  bool waits() const override { return !met_another_; }
 
   const ByteSpan data_;
   const Descriptor opening_;
+  Turn& turn_;
   decltype(*End::link) link_;
+  bool is_done_ = false;
   bool met_another_ = false;
 };
 
+template <typename End>
+class Communicator::MessageAtOnce final : public AtOnce {
+ public:
+  MessageAtOnce(Communicator& communicator, const Requests& requests, End& end)
+      : AtOnce(communicator, requests), message_(requests.messages.front(), end) {}
+
+ private:
+  bool is_idle() const override { return message_.is_idle(); }
+  void ring_peers() noexcept override { message_.ring_peer(); }
+  bool try_all() override { return message_.try_do(); }
+  TaskPtr rest() override { return rest_of(requests()); }
+  bool waits() const override { return !message_.met_another(); }
+
+  ShortMessageEnd<End> message_;
+};
+
+// A group of a send and a receive, of which the send goes first, whatever their order.
+class Communicator::ExchangeAtOnce final : public AtOnce {
+ public:
+  ExchangeAtOnce(Communicator& communicator, const Requests& requests, SendEnd& to, RecvEnd& from)
+      : AtOnce(communicator, requests),
+        receive_request_(requests.messages.subspan(requests.messages[0].sends ? 1 : 0, 1)),
+        send_(requests.messages[requests.messages[0].sends ? 0 : 1], to),
+        receive_(receive_request_.front(), from) {}
+
+ private:
+  bool is_idle() const override { return send_.is_idle() && receive_.is_idle(); }
+  void ring_peers() noexcept override {
+    send_.ring_peer();
+    receive_.ring_peer();
+  }
+  bool try_all() override { return send_.try_do() && receive_.try_do(); }
+  TaskPtr rest() override {
+    return rest_of(send_.is_done() ? Requests{{}, receive_request_} : requests());
+  }
+  bool waits() const override { return send_.is_done() && !receive_.met_another(); }
+
+  std::span<const MessageRequest> receive_request_;
+  ShortMessageEnd<SendEnd> send_;
+  ShortMessageEnd<RecvEnd> receive_;
+};
+
 bool Communicator::try_at_once(const Requests& requests) {
-  if (requests.size() != 1 || !polled_.empty()) return false;
-  return requests.messages.empty() ? try_collective(requests) : try_message(requests);
+  if (!polled_.empty()) return false;
+  const std::size_t messages = requests.messages.size();
+  if (requests.operations.empty()) {
+    return messages == 1 ? try_message(requests) : messages == 2 ? try_exchange(requests) : false;
+  }
+  return requests.size() == 1 && try_collective(requests);
 }
 
 bool Communicator::try_collective(const Requests& requests) {
@@ -135,29 +200,54 @@ bool Communicator::try_collective(const Requests& requests) {
   Recipe& recipe = recipe_for(request);
   ShortSteps& steps = recipe.short_steps;
   if (!steps) return false;
-  if (recipe.opens_on != nullptr) recipe.opens_on->prepare();
+  recipe.prepare();
   CollectiveAtOnce at_once(*this, requests, steps);
   return device_.executor().try_at_once(*request.stream, at_once);
 }
 
 // Only what is one slice to whoever cuts it.
-bool Communicator::try_message(const Requests& requests) {
-  const MessageRequest& message = requests.messages.front();
+bool Communicator::is_short(const MessageRequest& message) const {
   const std::size_t bytes = data_of(message).size();
   if (bytes > kMostAtOnce || bytes >= least_loan_ || message.peer == rank_) return false;
-  if (plans_->message_cut(bytes).slice_bytes < bytes) return false;
-  const auto peer = static_cast<std::size_t>(message.peer);
+  return plans_->message_cut(bytes).slice_bytes >= bytes;
+}
+
+// The end of a link that a short message can be sent on: it has been used, and needs no polls. It
+// is prepared for that. Or null.
+Communicator::SendEnd* Communicator::end_for_short(const MessageRequest& send) {
+  SendEnd& end = send_ends_[static_cast<std::size_t>(send.peer)];
+  if (end.link == nullptr || !end.link->is_flushed_by_commit()) return nullptr;
+  end.link->prepare(opened_bytes(data_of(send).size()));
+  return &end;
+}
+
+bool Communicator::try_message(const Requests& requests) {
+  const MessageRequest& message = requests.messages.front();
+  if (!is_short(message)) return false;
+  Executor& executor = device_.executor();
   if (message.sends) {
-    SendEnd& end = send_ends_[peer];
-    if (end.link == nullptr || !end.link->is_flushed_by_commit()) return false;
-    if (bytes <= kOneLineDataBytes) end.link->prepare();
-    MessageAtOnce at_once(*this, requests, end);
-    return device_.executor().try_at_once(*message.stream, at_once);
+    SendEnd* const end = end_for_short(message);
+    if (end == nullptr) return false;
+    MessageAtOnce at_once(*this, requests, *end);
+    return executor.try_at_once(*message.stream, at_once);
   }
-  RecvEnd& end = recv_ends_[peer];
+  RecvEnd& end = recv_ends_[static_cast<std::size_t>(message.peer)];
   if (end.link == nullptr) return false;
   MessageAtOnce at_once(*this, requests, end);
-  return device_.executor().try_at_once(*message.stream, at_once);
+  return executor.try_at_once(*message.stream, at_once);
+}
+
+bool Communicator::try_exchange(const Requests& requests) {
+  const MessageRequest& first = requests.messages[0];
+  const MessageRequest& second = requests.messages[1];
+  if (first.sends == second.sends || first.stream != second.stream) return false;
+  if (!is_short(first) || !is_short(second)) return false;
+  RecvEnd& from = recv_ends_[static_cast<std::size_t>((first.sends ? second : first).peer)];
+  if (from.link == nullptr) return false;
+  SendEnd* const to = end_for_short(first.sends ? first : second);
+  if (to == nullptr) return false;
+  ExchangeAtOnce at_once(*this, requests, *to, from);
+  return device_.executor().try_at_once(*first.stream, at_once);
 }
 
 }  // namespace catenary

@@ -171,10 +171,18 @@ class Communicator final : public RunOwner {
   class AtOnce;
   class CollectiveAtOnce;
   template <typename End>
+  class ShortMessageEnd;
+  template <typename End>
   class MessageAtOnce;
+  class ExchangeAtOnce;
+  struct SendEnd;
+  struct RecvEnd;
   bool try_at_once(const Requests& requests);
   bool try_collective(const Requests& requests);
   bool try_message(const Requests& requests);
+  bool try_exchange(const Requests& requests);
+  bool is_short(const MessageRequest& message) const;
+  SendEnd* end_for_short(const MessageRequest& send);
   Wait wait_until_timeout() const;
 
   // Constant after construction.

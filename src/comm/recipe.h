@@ -29,6 +29,11 @@ struct Recipe {
     return request.parts == nullptr && request.reduction.name != Reduction::kPreMulSum;
   }
 
+  // It begins soon.
+  void prepare() const {
+    if (opens_on != nullptr) opens_on->prepare(first_bytes);
+  }
+
   bool repeatable = false;  // false, too, before it is written
   DataType type = DataType::kInt8;
   Reduction reduction = Reduction::kNone;
@@ -39,7 +44,8 @@ struct Recipe {
   bool may_lend = false;
   std::size_t bytes_in_caches = 0;  // if it may go through them and is long enough to ask
   Overlap overlap = Overlap::kNone;
-  const SendLink* opens_on = nullptr;  // what a short one is sent on first of all
+  const SendLink* opens_on = nullptr;  // what a short message is sent on first of all
+  std::size_t first_bytes = 0;         // of that message
   std::array<RunSpec, kMostLanes> specs;
   ShortSteps short_steps;  // if they are
 };

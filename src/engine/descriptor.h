@@ -70,16 +70,24 @@ class Disagreement final : public Error {
   const bool is_about_ours;
 };
 
-// Where data starts in a message of `bytes` that opens with a descriptor: right after it while both
-// lie in the head of a slot (slot_ring.h), so that no cache line moves more than need be, else on
-// the next line for alignment.
+// Where data starts in a message of `bytes` that opens with a descriptor. While both lie in the
+// head of a slot (slot_ring.h), right after it, so that no more cache lines move than need be; or,
+// where there are many lines, at the next one: there are eight bytes of the slot's own before them.
+// What is longer begins with a line, and so does its data.
 inline constexpr std::size_t kDescriptorBytes = sizeof(Descriptor);
 inline constexpr std::size_t kPaddedDescriptorBytes = 64;
+inline constexpr std::size_t kHeadDescriptorBytes = kPaddedDescriptorBytes - 8;
 inline constexpr std::size_t kCompactDataBytes = 640;
+inline constexpr std::size_t kHeadDataBytes = 1024;
 // As much as fits one cache line with the descriptor and the slot's own words.
 inline constexpr std::size_t kOneLineDataBytes = 32;
 constexpr std::size_t opening_bytes(std::size_t data_bytes) {
-  return data_bytes <= kCompactDataBytes ? kDescriptorBytes : kPaddedDescriptorBytes;
+  if (data_bytes <= kCompactDataBytes) return kDescriptorBytes;
+  return data_bytes <= kHeadDataBytes ? kHeadDescriptorBytes : kPaddedDescriptorBytes;
+}
+// Of the whole message.
+constexpr std::size_t opened_bytes(std::size_t data_bytes) {
+  return opening_bytes(data_bytes) + data_bytes;
 }
 
 }  // namespace catenary

@@ -26,7 +26,7 @@ class ForwardingSendLink : public SendLink {
     inside_->commit_in_place(skip, memory);
   }
   bool sends_in_place(ByteView memory) override { return inside_->sends_in_place(memory); }
-  void prepare() const noexcept override { inside_->prepare(); }
+  void prepare(std::size_t bytes) const noexcept override { inside_->prepare(bytes); }
   bool try_flush() override { return inside_->try_flush(); }
   bool is_flushed_by_commit() const noexcept override { return inside_->is_flushed_by_commit(); }
   std::optional<Loan> try_lend(ByteView memory, const Terms& terms) override {

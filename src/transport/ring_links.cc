@@ -79,7 +79,7 @@ class RingSendLink final : public SendLink {
   }
   void commit_quietly(std::size_t bytes) override { ring_.commit(bytes, writer_.streams(bytes)); }
   void ring_after_fence() noexcept override { peer_bell_.ring_after_fence(); }
-  void prepare() const noexcept override { ring_.prepare(); }
+  void prepare(std::size_t bytes) const noexcept override { ring_.prepare(bytes); }
   bool try_flush() override {
     lent_ = lent_ && !ring_.drained();
     return !lent_;

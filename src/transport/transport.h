@@ -89,8 +89,8 @@ class SendLink {
   // it lies, without any copy. Where sends_in_place(memory).
   virtual void commit_in_place(std::size_t skip, ByteView memory) { commit_from(skip, memory); }
   virtual bool sends_in_place(ByteView) { return false; }
-  // A short message will follow soon: a hint, from any thread.
-  virtual void prepare() const noexcept {}
+  // A message of so many bytes will follow soon: a hint, from any thread.
+  virtual void prepare(std::size_t) const noexcept {}
   // Whether all that was committed will arrive without us: it lies in the peer's memory, or the
   // kernel has it, and the peer has taken what was lent. Until then somebody must go on calling
   // poll(), and a send is not done.

@@ -9,7 +9,7 @@
 namespace catenary::testing {
 namespace {
 
-const std::vector<std::size_t> kCounts = {1, 7, 80, 160, 257, 641, 697, 4099, 65537};
+const std::vector<std::size_t> kCounts = {1, 7, 80, 160, 256, 257, 641, 1025, 4099, 65537};
 
 class ProcessRanks : public ::testing::TestWithParam<Shape> {
  protected:

@@ -8,9 +8,11 @@
 namespace catenary::testing {
 namespace {
 
-// Around the cache line, what lies in the head of a slot (of four-byte elements 160 and 174, of one
-// byte 640 and 696), the slot of the default links, and a few primes.
-const std::vector<std::size_t> kCounts = {0, 1, 2, 7, 31, 64, 80, 160, 257, 640, 641, 697, 4099};
+// Around the cache line, what lies in the head of a slot (640 and 1024 bytes with an opening, 1080
+// without; of four-byte elements 160, 256 and 270), the slot of the default links, and a few
+// primes.
+const std::vector<std::size_t> kCounts = {0,   1,   2,   7,    31,   64,   80,  160,
+                                          256, 257, 641, 1024, 1025, 1081, 4099};
 const std::vector<std::size_t> kLongCounts = {65535, 65537};
 
 class ThreadRanks : public ::testing::TestWithParam<int> {

@@ -96,7 +96,7 @@ TEST(SlotRing, zeroed_memory_is_an_empty_ring) {
 }
 
 TEST(SlotRing, is_full_after_as_many_messages_as_slots) {
-  constexpr SlotRingShape kShape{3, 1024};
+  constexpr SlotRingShape kShape{3, 2048};
   const RingMemory memory(kShape);
   SlotProducer producer(memory.get(), kShape);
   SlotConsumer consumer(memory.get(), kShape);
@@ -110,8 +110,8 @@ TEST(SlotRing, is_full_after_as_many_messages_as_slots) {
 }
 
 TEST(SlotRing, acquiring_or_peeking_again_gives_the_same_slot) {
-  constexpr SlotRingShape kShape{2, 1024};
-  for (const std::size_t bytes : {std::size_t{100}, std::size_t{1000}}) {
+  constexpr SlotRingShape kShape{2, 2048};
+  for (const std::size_t bytes : {kInlineBytes, kInlineBytes + 1}) {
     const RingMemory memory(kShape);
     SlotProducer producer(memory.get(), kShape);
     SlotConsumer consumer(memory.get(), kShape);
@@ -125,12 +125,12 @@ TEST(SlotRing, acquiring_or_peeking_again_gives_the_same_slot) {
 }
 
 TEST(SlotRing, a_message_may_be_shorter_than_what_was_acquired) {
-  constexpr SlotRingShape kShape{2, 1024};
+  constexpr SlotRingShape kShape{2, 2048};
   for (const std::size_t bytes : {std::size_t{1}, kInlineBytes, kInlineBytes + 1}) {
     const RingMemory memory(kShape);
     SlotProducer producer(memory.get(), kShape);
     SlotConsumer consumer(memory.get(), kShape);
-    fill(producer.try_acquire(1024), bytes);
+    fill(producer.try_acquire(2048), bytes);
     producer.commit(bytes);
     EXPECT_EQ(consumer.try_peek().size(), bytes);
     EXPECT_TRUE(holds(consumer.try_peek(), bytes));
@@ -138,7 +138,7 @@ TEST(SlotRing, a_message_may_be_shorter_than_what_was_acquired) {
 }
 
 TEST(SlotRing, spans_stay_as_they_are_while_the_other_slots_turn) {
-  constexpr SlotRingShape kShape{2, 1024};
+  constexpr SlotRingShape kShape{2, 2048};
   for (const std::size_t bytes : {kInlineBytes, kInlineBytes + 1}) {
     const RingMemory memory(kShape);
     SlotProducer producer(memory.get(), kShape);
@@ -153,7 +153,7 @@ TEST(SlotRing, spans_stay_as_they_are_while_the_other_slots_turn) {
 
 TEST(SlotRing, two_threads_pass_every_size_in_order) {
   for (const SlotRingShape shape : {SlotRingShape{2, 64},
-                                    {2, 1024},
+                                    {2, 2048},
                                     {3, 4096},
                                     {16, 8192},
                                     {3, 4096, 8192},
@@ -224,14 +224,14 @@ TEST(SlotRing, its_reader_is_told_how_the_belt_was_written) {
 }
 
 TEST(SlotRing, a_million_messages_pass) {
-  constexpr SlotRingShape kShape{7, 1024};
+  constexpr SlotRingShape kShape{7, 2048};
   const RingMemory memory(kShape);
   stream(memory.get(), kShape, 1u << 20, 0);
 }
 
 TEST(SlotRing, sequence_numbers_wrap) {
   for (const std::uint32_t slots : {2u, 3u, 16u}) {
-    const SlotRingShape shape{slots, 1024};
+    const SlotRingShape shape{slots, 2048};
     const RingMemory memory(shape);
     const std::uint32_t before = 0u - 100u;
     memory.begin_after(before);
@@ -355,14 +355,14 @@ TEST(SlotRing, a_length_beyond_the_slot_is_the_peers_fault) {
 }
 
 TEST(SlotRing, a_place_outside_of_the_ring_is_the_peers_fault) {
-  constexpr SlotRingShape kShape{2, 1024, 4096};
+  constexpr SlotRingShape kShape{2, 2048, 4096};
   for (const std::uint64_t place :
        {std::uint64_t{0}, std::uint64_t{kShape.data_offset() - 1},
-        std::uint64_t{kShape.bytes() - 1023}, SlotHead::kPastCaches,
-        SlotHead::kPastCaches | kShape.bytes(), ~std::uint64_t{0}, ~std::uint64_t{1023}}) {
+        std::uint64_t{kShape.bytes() - 2047}, SlotHead::kPastCaches,
+        SlotHead::kPastCaches | kShape.bytes(), ~std::uint64_t{0}, ~std::uint64_t{2047}}) {
     const RingMemory memory(kShape);
     auto& head = *reinterpret_cast<SlotHead*>(memory.get() + kShape.head_offset(0));
-    head.bytes.store(1024);
+    head.bytes.store(2048);
     head.place().store(place);
     head.sequence.store(1);
     SlotConsumer consumer(memory.get(), kShape);

@@ -141,6 +141,17 @@ struct OperationsAtOnce : testing::Test {
                                  .sends = sends};
     ranks[rank]->submit({.operations = {}, .messages = {&message, 1}});
   }
+  void submit_exchange(std::size_t rank, bool send_first = true, std::size_t received = 8) {
+    std::array<MessageRequest, 2> both;
+    for (MessageRequest& each : both) {
+      each.sends = (&each == &both[0]) == send_first;
+      each.buffer = each.sends ? given[rank].data() : got[rank].data();
+      each.count = each.sends ? 8 : received;
+      each.stream = &stream(rank);
+      each.peer = static_cast<int>(1 - rank);
+    }
+    ranks[rank]->submit({.operations = {}, .messages = both});
+  }
   void synchronize() {
     for (std::size_t rank = 0; rank < 2; ++rank) stream(rank).synchronize();
   }
@@ -224,6 +235,44 @@ TEST_F(OperationsAtOnce, begin_although_they_must_wait) {
   EXPECT_EQ(got[1][7], std::byte{3});
 }
 
+// In whatever order the group has them.
+TEST_F(OperationsAtOnce, are_groups_of_a_send_and_a_receive_too) {
+  for (const bool send_first : {true, false}) {
+    got = {Bytes(20'000), Bytes(20'000)};
+    const auto exchange = seen_in([&] {
+      submit_exchange(0, send_first);
+      EXPECT_FALSE(stream(0).idle());
+      submit_exchange(1, send_first);
+      EXPECT_TRUE(stream(1).idle());
+    });
+    EXPECT_EQ(exchange[0].quiet, 1);
+    EXPECT_GE(exchange[0].rung, 1);
+    expect_all_quiet(exchange[1], 2);
+    synchronize();
+    EXPECT_EQ(seen[0].quiet, 1) << "the run has sent again";
+    EXPECT_EQ(seen[0].loud, 1) << "the run has sent again, or taken nothing";
+    EXPECT_EQ(got[0][7], std::byte{2});
+    EXPECT_EQ(got[1][7], std::byte{1});
+  }
+}
+
+// As many as a link holds are sent ahead; the next one has to wait with both.
+TEST_F(OperationsAtOnce, wait_for_room_in_groups_too) {
+  submit_exchange(0);
+  submit_exchange(1);
+  synchronize();
+  const int more = static_cast<int>(config.slots) + 3;
+  for (int i = 0; i < more; ++i) submit_message(0, true);
+  submit_exchange(0);
+  for (int i = 0; i < more; ++i) submit_message(1, false);
+  given[0][7] = std::byte{9};
+  submit_exchange(1);
+  synchronize();
+  EXPECT_EQ(got[0][7], std::byte{2});
+  EXPECT_EQ(got[1][7], std::byte{9}) << "the group has overtaken what was before it";
+  EXPECT_FALSE(ranks[0]->failure() || ranks[1]->failure());
+}
+
 TEST_F(OperationsAtOnce, keep_their_order_with_what_needs_a_run) {
   for (std::size_t round = 0; round < 50; ++round) {
     const std::size_t count = round % 3 == 1 ? 20'000 : 8 + round % 5;
@@ -253,6 +302,18 @@ TEST_F(OperationsAtOnce, that_do_not_agree_fail_in_the_call) {
   EXPECT_NE(text.find("count 8"), std::string::npos) << text;
 }
 
+TEST_F(OperationsAtOnce, of_groups_that_do_not_agree_fail_in_the_call) {
+  submit_exchange(0);
+  submit_exchange(1);
+  synchronize();
+  submit_exchange(0);
+  submit_exchange(1, true, 9);
+  ASSERT_TRUE(ranks[1]->known_failure());
+  const std::string text = ranks[1]->known_failure()->what();
+  EXPECT_NE(text.find("count 9"), std::string::npos) << text;
+  EXPECT_NE(text.find("count 8"), std::string::npos) << text;
+}
+
 struct PolledOperations : OperationsAtOnce {
   PolledOperations() : OperationsAtOnce(false) {}
 };
@@ -264,10 +325,13 @@ TEST_F(PolledOperations, have_runs) {
     submit(1, Collective::kBroadcast);
     submit_message(0, true);
     submit_message(1, false);
+    submit_exchange(0);
+    submit_exchange(1);
+    synchronize();
   });
   for (const Counts& of : broadcast) {
     EXPECT_EQ(of.quiet, 0);
-    EXPECT_EQ(of.loud, 2);
+    EXPECT_EQ(of.loud, 4);
   }
 }
 
@@ -293,6 +357,21 @@ TEST_F(OperationsAtOnce, fail_with_what_the_link_of_a_message_throws) {
   stream(0).synchronize();
   ASSERT_TRUE(ranks[0]->failure());
   EXPECT_NE(std::string(ranks[0]->failure()->what()).find("the line is dead"), std::string::npos);
+}
+
+// What was sent before that is not sent again.
+TEST_F(OperationsAtOnce, of_groups_fail_with_what_a_link_throws) {
+  submit_exchange(1);
+  submit_exchange(0);
+  synchronize();
+  seen[0].forget();
+  seen[0].fails = true;
+  submit_exchange(0);
+  stream(0).synchronize();
+  ASSERT_TRUE(ranks[0]->failure());
+  EXPECT_NE(std::string(ranks[0]->failure()->what()).find("the line is dead"), std::string::npos);
+  EXPECT_EQ(seen[0].quiet, 1);
+  EXPECT_EQ(seen[0].loud, 0);
 }
 
 }  // namespace

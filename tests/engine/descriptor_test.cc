@@ -92,14 +92,16 @@ TEST(Descriptor, matches_only_its_equal) {
 }
 
 // A message that opens an operation is one cache line while its data fits beside the descriptor and
-// the slot's own eight bytes, and lies in the head of its slot as long as it is compact.
-TEST(Descriptor, leaves_room_for_small_data_in_its_cache_line) {
+// the slot's own eight bytes, and lies in the head of its slot while it is compact, and as long as
+// its data can begin with a line there.
+TEST(Descriptor, leaves_room_for_short_data_in_the_head_of_its_slot) {
   EXPECT_EQ(opening_bytes(0), kDescriptorBytes);
-  EXPECT_EQ(opening_bytes(kOneLineDataBytes) + kOneLineDataBytes, 56u);
+  EXPECT_EQ(opened_bytes(kOneLineDataBytes), 56u);
   EXPECT_EQ(opening_bytes(kCompactDataBytes), kDescriptorBytes);
-  EXPECT_LE(kDescriptorBytes + kCompactDataBytes, kInlineBytes);
-  EXPECT_EQ(opening_bytes(kCompactDataBytes + 1), kPaddedDescriptorBytes);
-  EXPECT_GT(kPaddedDescriptorBytes + kCompactDataBytes + 1, kInlineBytes);
+  EXPECT_EQ(opening_bytes(kCompactDataBytes + 1), kHeadDescriptorBytes);
+  EXPECT_EQ((offsetof(SlotHead, data) + kHeadDescriptorBytes) % alignof(SlotHead), 0u);
+  EXPECT_EQ(opened_bytes(kHeadDataBytes), kInlineBytes);
+  EXPECT_EQ(opening_bytes(kHeadDataBytes + 1), kPaddedDescriptorBytes);
 }
 
 }  // namespace

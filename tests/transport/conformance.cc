@@ -15,9 +15,9 @@ namespace catenary::test {
 namespace {
 
 std::vector<std::size_t> edge_sizes(std::size_t slot_bytes) {
-  std::vector<std::size_t> sizes = {
-      1,   7,   8,   55,  56,   57,   63,   64,   65,   127,  128,  255,        256,
-      257, 695, 696, 697, 1000, 1535, 4095, 4096, 4097, 8191, 8192, slot_bytes, slot_bytes - 1};
+  std::vector<std::size_t> sizes = {1,    7,    8,    55,   56,   57,   63,         64,
+                                    65,   127,  128,  255,  256,  1079, 1080,       1081,
+                                    1535, 4095, 4096, 4097, 8191, 8192, slot_bytes, slot_bytes - 1};
   std::erase_if(sizes, [&](std::size_t bytes) { return bytes > slot_bytes; });
   return sizes;
 }
