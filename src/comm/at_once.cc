@@ -200,6 +200,7 @@ bool Communicator::try_collective(const Requests& requests) {
   Recipe& recipe = recipe_for(request);
   ShortSteps& steps = recipe.short_steps;
   if (!steps) return false;
+  if (recipe.may_lend && (is_mapped(request.input) || is_mapped(request.output))) return false;
   recipe.prepare();
   CollectiveAtOnce at_once(*this, requests, steps);
   return device_.executor().try_at_once(*request.stream, at_once);
@@ -208,8 +209,14 @@ bool Communicator::try_collective(const Requests& requests) {
 // Only what is one slice to whoever cuts it.
 bool Communicator::is_short(const MessageRequest& message) const {
   const std::size_t bytes = data_of(message).size();
-  if (bytes > kMostAtOnce || bytes >= least_loan_ || message.peer == rank_) return false;
+  if (bytes > kMostAtOnce || bytes >= least_fetched_ || message.peer == rank_) return false;
+  if (bytes >= least_loan_ && message.sends && is_mapped(message.buffer)) return false;
   return plans_->message_cut(bytes).slice_bytes >= bytes;
+}
+
+// Whether peers can read there, so that it may be lent.
+bool Communicator::is_mapped(const void* memory) const {
+  return heap_.holds({static_cast<const std::byte*>(memory), 1});
 }
 
 // The end of a link that a short message can be sent on: it has been used, and needs no polls. It

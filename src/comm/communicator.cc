@@ -158,6 +158,8 @@ void Communicator::meet(const UniqueId& id, const TransportFactory& transports) 
              rank_, static_cast<void*>(this), rank_, nranks_, device_.ordinal()));
   auto membership = std::make_unique<Membership>(id, rank_, nranks_, wait, config_);
   const TransportContext context = transport_context(*membership, slice_bytes_, device_, config_);
+  heap_ = context.heap;
+  least_fetched_ = context.least_fetched;
   auto links = std::make_unique<LinkTable>(transports(context), *membership, wait);
   const Cut longest{slice_bytes_, static_cast<std::uint32_t>(config_.slots)};
   const AgreedFacts facts = agree_on_facts(*membership, *links, longest, config_, wait);

@@ -35,6 +35,7 @@
 #include "src/device/event.h"
 #include "src/engine/group_run.h"
 #include "src/transport/link_table.h"
+#include "src/transport/shared_heap.h"
 
 namespace catenary {
 
@@ -182,6 +183,7 @@ class Communicator final : public RunOwner {
   bool try_message(const Requests& requests);
   bool try_exchange(const Requests& requests);
   bool is_short(const MessageRequest& message) const;
+  bool is_mapped(const void* memory) const;
   SendEnd* end_for_short(const MessageRequest& send);
   Wait wait_until_timeout() const;
 
@@ -205,6 +207,8 @@ class Communicator final : public RunOwner {
   std::unique_ptr<LinkTable> links_;
   std::vector<Transport*> polled_;    // transports whose links nobody rings for
   std::vector<Doorbell*> doorbells_;  // of the others
+  SharedHeap heap_;                   // of ours, what peers can map
+  std::size_t least_fetched_ = SIZE_MAX;
   std::atomic<bool> joined_{false};
 
   // Any thread.

@@ -47,7 +47,7 @@ struct Recipe {
   const SendLink* opens_on = nullptr;  // what a short message is sent on first of all
   std::size_t first_bytes = 0;         // of that message
   std::array<RunSpec, kMostLanes> specs;
-  ShortSteps short_steps;  // if they are
+  ShortSteps short_steps;  // if they are, or would be if nothing was lent
 };
 
 class RecipeBook {

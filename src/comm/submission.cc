@@ -308,7 +308,10 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
     recipe.first_bytes = opened_bytes(sent);
   }
   const bool may_repeat = Recipe::is_repeatable(request);
-  const bool may_be_short = may_repeat && recipe.lanes == 1 && !recipe.may_lend;
+  const auto may_be_staged = [](const PlannedStep& step) { return step.fan_out != FanOut::kNone; };
+  const bool may_be_copied = !recipe.may_lend || (least_fetched_ > kMostAtOnce &&
+                                                  std::ranges::none_of(steps, may_be_staged));
+  const bool may_be_short = may_repeat && recipe.lanes == 1 && may_be_copied;
   recipe.short_steps = may_be_short ? ShortSteps(recipe.specs[0]) : ShortSteps();
   recipe.repeatable = may_repeat;
 }

@@ -1,5 +1,6 @@
 #include "src/transport/slot_writer.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "src/base/copy.h"
@@ -12,9 +13,11 @@ namespace {
 // cores share a cache, and 0.19 to 0.55 where they do not.
 constexpr std::size_t kSampleBytes = SlotWriter::kLeastStreamedBytes;
 constexpr std::int64_t kSlowSampleNs = 370;
-// One write in so many is measured: to look at the clock takes as long as to copy a kilobyte.
+// One write in so many is measured: to look at the clock takes as long as to copy a kilobyte. Fewer
+// and fewer, while they say what is known.
 constexpr std::uint32_t kWritesPerSample = 8;
 constexpr std::uint32_t kStreamedWritesPerSample = 16;
+constexpr std::uint32_t kMostWritesPerSample = 64;
 // A slow sample may be an interrupt, or a page that is touched for the first time, as all slots of
 // a new link may be: 16 of them, as by default, are two samples.
 constexpr std::uint32_t kDoubtsToChange = 3;
@@ -36,6 +39,8 @@ void bring_in(const std::byte* from) {
 
 }  // namespace
 
+SlotWriter::SlotWriter(Clock clock) : clock_(clock), per_sample_(kWritesPerSample) {}
+
 void SlotWriter::write(std::byte* at, ByteView data) noexcept {
   if (!kCanStream || data.size() < kLeastStreamedBytes || !wants_to_know()) {
     return store(at, data, streams(data.size()));
@@ -46,7 +51,9 @@ void SlotWriter::write(std::byte* at, ByteView data) noexcept {
 }
 
 bool SlotWriter::wants_to_know() noexcept {
-  return ++writes_ % (streams_ ? kStreamedWritesPerSample : kWritesPerSample) == 0;
+  if (++writes_ < per_sample_) return false;
+  writes_ = 0;
+  return true;
 }
 
 bool SlotWriter::plain_is_slow(std::byte* at, const std::byte* from) const noexcept {
@@ -60,10 +67,16 @@ bool SlotWriter::plain_is_slow(std::byte* at, const std::byte* from) const noexc
 }
 
 void SlotWriter::learn(bool is_slow) noexcept {
-  doubts_ = is_slow == streams_ ? 0 : doubts_ + 1;
-  if (doubts_ < kDoubtsToChange) return;
-  streams_ = is_slow;
-  doubts_ = 0;
+  if (is_slow == streams_) {
+    doubts_ = 0;
+    per_sample_ = std::min(2 * per_sample_, kMostWritesPerSample);
+    return;
+  }
+  if (++doubts_ == kDoubtsToChange) {
+    streams_ = is_slow;
+    doubts_ = 0;
+  }
+  per_sample_ = streams_ ? kStreamedWritesPerSample : kWritesPerSample;
 }
 
 }  // namespace catenary

@@ -21,7 +21,7 @@ class SlotWriter {
   // Nanoseconds. Looked at three times a sample: what is measured lies between the last two, and
   // between the first two how long a look takes.
   using Clock = std::int64_t (*)() noexcept;
-  explicit SlotWriter(Clock clock) : clock_(clock) {}
+  explicit SlotWriter(Clock clock);
 
   // Fewer bytes are stored plainly, and measured never.
   static constexpr std::size_t kLeastStreamedBytes = 2048;
@@ -39,7 +39,8 @@ class SlotWriter {
 
   Clock clock_;
   bool streams_ = false;
-  std::uint32_t writes_ = 0;
+  std::uint32_t writes_ = 0;  // since the last sample
+  std::uint32_t per_sample_;
   std::uint32_t doubts_ = 0;  // how often in a row the other way would have been right
 };
 

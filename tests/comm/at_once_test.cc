@@ -2,6 +2,7 @@
 // by a ring; and what becomes of what cannot be done so.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <functional>
@@ -12,6 +13,7 @@
 #include "src/base/error.h"
 #include "src/comm/communicator.h"
 #include "src/device/device.h"
+#include "src/device/memory.h"
 #include "src/transport/forwarding_links.h"
 #include "transports/loopback/transport.h"
 
@@ -122,10 +124,11 @@ struct OperationsAtOnce : testing::Test {
   }
 
   Stream& stream(std::size_t rank) { return ranks[rank]->device().default_stream(); }
-  void submit(std::size_t rank, Collective kind, std::size_t count = 8) {
+  void submit(std::size_t rank, Collective kind, std::size_t count = 8,
+              const std::byte* input = nullptr) {
     const OperationRequest request{
         .kind = kind,
-        .input = given[rank].data(),
+        .input = input != nullptr ? input : given[rank].data(),
         .output = got[rank].data(),
         .count = count,
         .reduction = {.name = reduces(kind) ? Reduction::kSum : Reduction::kNone},
@@ -206,6 +209,31 @@ TEST_F(OperationsAtOnce, are_sends_and_receives_too) {
   expect_all_quiet(message[1], 1);
   EXPECT_TRUE(stream(0).idle() && stream(1).idle());
   EXPECT_EQ(got[1][7], std::byte{1});
+}
+
+// What is as long as that is lent, if it can be.
+TEST_F(OperationsAtOnce, copy_eight_kilobytes_that_nobody_can_map) {
+  constexpr std::size_t kBytes = 8192;
+  const auto copied = seen_in([&] {
+    submit(0, Collective::kBroadcast, kBytes);
+    submit(1, Collective::kBroadcast, kBytes);
+    submit_message(0, true, kBytes);
+    submit_message(1, false, kBytes);
+  });
+  expect_all_quiet(copied[0], 2);
+  expect_all_quiet(copied[1], 2);
+
+  std::byte* const mapped = Memory::process().allocate(kBytes, MemoryKind::kDevice, 0);
+  std::fill_n(mapped, kBytes, std::byte{7});
+  const auto lent = seen_in([&] {
+    submit(0, Collective::kBroadcast, kBytes, mapped);
+    submit(1, Collective::kBroadcast, kBytes);
+  });
+  EXPECT_EQ(lent[0].quiet, 0);
+  EXPECT_EQ(lent[1].quiet, 0);
+  EXPECT_EQ(got[1][kBytes - 1], std::byte{7});
+  synchronize();
+  Memory::process().free(mapped, MemoryKind::kDevice);
 }
 
 // Who finds nothing wakes nobody.

@@ -51,7 +51,7 @@ class SlotWriterTest : public testing::Test {
 };
 
 TEST_F(SlotWriterTest, stores_plainly_between_cores_that_are_near) {
-  EXPECT_LE(samples_in(800, kNearNs), 100);
+  EXPECT_LE(samples_in(800, kNearNs), 16);
   EXPECT_FALSE(writer_.streams(kBytes));
 }
 
@@ -64,9 +64,9 @@ TEST_F(SlotWriterTest, streams_soon_between_cores_that_are_far) {
 
 TEST_F(SlotWriterTest, follows_cores_that_move) {
   for (int round = 0; round < 3; ++round) {
-    samples_in(64, kFarNs);
+    samples_in(112, kFarNs);
     EXPECT_EQ(writer_.streams(kBytes), kCanStream);
-    samples_in(64, kNearNs);
+    samples_in(112, kNearNs);
     EXPECT_FALSE(writer_.streams(kBytes));
   }
 }
