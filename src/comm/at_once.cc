@@ -5,6 +5,8 @@
 // counts a task. All is under the issue lock and the drive lock together, so that nobody sees
 // anything in between. Only where peers ring: other links get nowhere unless they are polled.
 
+#include <type_traits>
+
 #include "src/comm/communicator.h"
 #include "src/engine/short_steps.h"
 
@@ -54,6 +56,22 @@ class Communicator::AtOnce : public Beginning {
   TaskPtr rest_of(const Requests& requests, std::size_t steps_done = 0) {
     return communicator_.task_for(requests, steps_done);
   }
+  // Null: a run has to do what is left.
+  ShortRun* short_rest() const {
+    ShortRun& rest = communicator_.short_run_;
+    return !has_thrown_ && rest.is_free() ? &rest : nullptr;
+  }
+  // It has begun.
+  TaskPtr begun(ShortRun& rest) {
+    count_up(communicator_.runs_begun_);
+    return TaskPtr(&rest);
+  }
+  TaskPtr rest_of(const MessageRequest& receive, RecvEnd& end) {
+    ShortRun* const rest = short_rest();
+    if (rest == nullptr) return rest_of({{}, {&receive, 1}});
+    communicator_.write_receive(rest->begin_receive(end.turn), receive, end, {});
+    return begun(*rest);
+  }
   const Requests& requests() const { return requests_; }
 
  private:
@@ -79,8 +97,11 @@ class Communicator::AtOnce : public Beginning {
 
 class Communicator::CollectiveAtOnce final : public AtOnce {
  public:
-  CollectiveAtOnce(Communicator& communicator, const Requests& requests, ShortSteps& steps)
-      : AtOnce(communicator, requests), turn_(communicator.collective_turn_), steps_(steps) {
+  CollectiveAtOnce(Communicator& communicator, const Requests& requests, Recipe& recipe)
+      : AtOnce(communicator, requests),
+        turn_(communicator.collective_turn_),
+        spec_(recipe.specs[0]),
+        steps_(recipe.short_steps) {
     const OperationRequest& request = requests.operations.front();
     steps_.begin(request.input, request.output, static_cast<std::uint32_t>(turn_.taken));
   }
@@ -95,10 +116,17 @@ class Communicator::CollectiveAtOnce final : public AtOnce {
     pass(turn_);
     return true;
   }
-  TaskPtr rest() override { return rest_of(requests(), steps_.done()); }
+  TaskPtr rest() override {
+    ShortRun* const rest = waits() ? short_rest() : nullptr;
+    if (rest == nullptr) return rest_of(requests(), steps_.done());
+    const OperationRequest& request = requests().operations.front();
+    rest->begin(spec_, steps_, request.input, request.output, turn_);
+    return begun(*rest);
+  }
   bool waits() const override { return !steps_.met_another(); }
 
   Turn& turn_;
+  const RunSpec& spec_;
   ShortSteps& steps_;
 };
 
@@ -147,15 +175,21 @@ template <typename End>
 class Communicator::MessageAtOnce final : public AtOnce {
  public:
   MessageAtOnce(Communicator& communicator, const Requests& requests, End& end)
-      : AtOnce(communicator, requests), message_(requests.messages.front(), end) {}
+      : AtOnce(communicator, requests), end_(end), message_(requests.messages.front(), end) {}
 
  private:
   bool is_idle() const override { return message_.is_idle(); }
   void ring_peers() noexcept override { message_.ring_peer(); }
   bool try_all() override { return message_.try_do(); }
-  TaskPtr rest() override { return rest_of(requests()); }
+  TaskPtr rest() override {
+    if constexpr (std::is_same_v<End, RecvEnd>) {
+      if (waits()) return rest_of(requests().messages.front(), end_);
+    }
+    return rest_of(requests());
+  }
   bool waits() const override { return !message_.met_another(); }
 
+  End& end_;
   ShortMessageEnd<End> message_;
 };
 
@@ -164,9 +198,10 @@ class Communicator::ExchangeAtOnce final : public AtOnce {
  public:
   ExchangeAtOnce(Communicator& communicator, const Requests& requests, SendEnd& to, RecvEnd& from)
       : AtOnce(communicator, requests),
-        receive_request_(requests.messages.subspan(requests.messages[0].sends ? 1 : 0, 1)),
+        receive_request_(requests.messages[requests.messages[0].sends ? 1 : 0]),
+        from_(from),
         send_(requests.messages[requests.messages[0].sends ? 0 : 1], to),
-        receive_(receive_request_.front(), from) {}
+        receive_(receive_request_, from) {}
 
  private:
   bool is_idle() const override { return send_.is_idle() && receive_.is_idle(); }
@@ -176,11 +211,13 @@ class Communicator::ExchangeAtOnce final : public AtOnce {
   }
   bool try_all() override { return send_.try_do() && receive_.try_do(); }
   TaskPtr rest() override {
-    return rest_of(send_.is_done() ? Requests{{}, receive_request_} : requests());
+    if (waits()) return rest_of(receive_request_, from_);
+    return rest_of(send_.is_done() ? Requests{{}, {&receive_request_, 1}} : requests());
   }
   bool waits() const override { return send_.is_done() && !receive_.met_another(); }
 
-  std::span<const MessageRequest> receive_request_;
+  const MessageRequest& receive_request_;
+  RecvEnd& from_;
   ShortMessageEnd<SendEnd> send_;
   ShortMessageEnd<RecvEnd> receive_;
 };
@@ -198,11 +235,10 @@ bool Communicator::try_collective(const Requests& requests) {
   const OperationRequest& request = requests.operations.front();
   if (!Recipe::is_repeatable(request)) return false;
   Recipe& recipe = recipe_for(request);
-  ShortSteps& steps = recipe.short_steps;
-  if (!steps) return false;
+  if (!recipe.short_steps) return false;
   if (recipe.may_lend && (is_mapped(request.input) || is_mapped(request.output))) return false;
   recipe.prepare();
-  CollectiveAtOnce at_once(*this, requests, steps);
+  CollectiveAtOnce at_once(*this, requests, recipe);
   return device_.executor().try_at_once(*request.stream, at_once);
 }
 

@@ -236,6 +236,10 @@ void Communicator::join_streams(const Requests& requests, const Event& after) no
 
 void Communicator::run_over(GroupRun& run) noexcept {
   runs_.give_back(std::unique_ptr<GroupRun>(&run));
+  count_over();
+}
+
+void Communicator::count_over() noexcept {
   // Before anyone can see that this is idle, and let go of it.
   const bool is_last = orphaned_ && runs_over_.load(std::memory_order_relaxed) + 1 ==
                                         runs_begun_.load(std::memory_order_acquire);

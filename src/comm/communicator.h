@@ -34,6 +34,7 @@
 #include "src/device/device.h"
 #include "src/device/event.h"
 #include "src/engine/group_run.h"
+#include "src/engine/short_run.h"
 #include "src/transport/link_table.h"
 #include "src/transport/shared_heap.h"
 
@@ -109,6 +110,7 @@ class Communicator final : public RunOwner {
   Task::Wakers wakers() override;
   bool run_failed(const std::exception& error) noexcept override;
   void run_over(GroupRun& run) noexcept override;
+  void short_run_over() noexcept override { count_over(); }
 
  private:
   Communicator(int rank, int nranks, Device& device, const CommunicatorOptions& options,
@@ -134,6 +136,7 @@ class Communicator final : public RunOwner {
   [[noreturn]] void throw_failure();
   std::unique_ptr<GroupRun> make_run(const Requests& requests, std::size_t steps_done);
   void end_in_flight() noexcept;
+  void count_over() noexcept;
   void meet(const UniqueId& id, const TransportFactory& transports);
   void fail(const Error& error, bool tell_peers) noexcept;
   static PlanCache::Wanted wanted(const OperationRequest& request);
@@ -145,6 +148,8 @@ class Communicator final : public RunOwner {
   void add_operation(const OperationRequest& request, GroupRun& run, std::size_t steps_done);
   void add_messages(std::span<const MessageRequest> messages, GroupRun& run);
   bool are_like_last(std::span<const MessageRequest> messages);
+  struct SendEnd;
+  struct RecvEnd;
   // What is said of a message depends on those beside it.
   struct GroupTraits {
     bool receives = false;     // from others
@@ -162,6 +167,8 @@ class Communicator final : public RunOwner {
                    const GroupTraits& group, GroupRun& run);
   void add_own_message(const MessageRequest& send, const MessageRequest& receive,
                        GroupRun::MadeOf made_of, const GroupTraits& group, GroupRun& run);
+  void write_receive(MessageSpec& spec, const MessageRequest& message, const RecvEnd& end,
+                     const GroupTraits& group);
   void set_output(MessageSpec& spec, const MessageRequest& message, bool group_goes_past_caches);
   void write(MessageSpec& spec, const Turn& turn, const MessageRequest& message,
              const GroupTraits& group);
@@ -176,8 +183,6 @@ class Communicator final : public RunOwner {
   template <typename End>
   class MessageAtOnce;
   class ExchangeAtOnce;
-  struct SendEnd;
-  struct RecvEnd;
   bool try_at_once(const Requests& requests);
   bool try_collective(const Requests& requests);
   bool try_message(const Requests& requests);
@@ -263,6 +268,7 @@ class Communicator final : public RunOwner {
   RecentOutputs recent_outputs_;
 
   RunPool runs_;
+  ShortRun short_run_{*this};
 };
 
 }  // namespace catenary

@@ -411,7 +411,12 @@ void Communicator::add_receive(const MessageRequest& message, GroupRun::MadeOf m
                                const GroupTraits& group, GroupRun& run) {
   RecvEnd& end = recv_ends_[static_cast<std::size_t>(message.peer)];
   if (end.link == nullptr) end.link = &links_->recv_link(message.peer, Channel::kPointToPoint);
-  MessageSpec& spec = run.add_message(end.turn, made_of);
+  write_receive(run.add_message(end.turn, made_of), message, end, group);
+}
+
+// Whose turn was taken for it.
+void Communicator::write_receive(MessageSpec& spec, const MessageRequest& message,
+                                 const RecvEnd& end, const GroupTraits& group) {
   write(spec, end.turn, message, group);
   spec.recv = end.link;
   set_output(spec, message, group.past_caches);

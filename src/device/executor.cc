@@ -380,6 +380,8 @@ bool Executor::look_briefly(const Condition& condition, int looks) {
       if (words_.sleepers.load() != 0) return false;
     } else if (std::ranges::any_of(all_executors(), needs_help)) {
       return false;
+    } else if (looks > 1 && pauses_are_short()) {
+      cpu_pause();
     }
   }
   return false;

@@ -229,6 +229,11 @@ void GroupRun::withdraw() noexcept {
 }
 
 void GroupRun::recycle() noexcept {
+  end();
+  owner_->run_over(*this);
+}
+
+void GroupRun::end() noexcept {
   withdraw();
   for (const std::uint32_t index : open_) {
     const Member& member = members_[index];
@@ -236,7 +241,6 @@ void GroupRun::recycle() noexcept {
     if (is_open) owner_->opens_to_writers(-1);
   }
   for (const std::uint32_t index : open_messages_) count(messages_[index], false);
-  owner_->run_over(*this);
 }
 
 }  // namespace catenary

@@ -70,6 +70,8 @@ class RunOwner {
   }
   // The group run is over, well or not, and may be used again.
   virtual void run_over(class GroupRun& run) noexcept = 0;
+  // A ShortRun is.
+  virtual void short_run_over() noexcept = 0;
 
  protected:
   ~RunOwner() = default;
@@ -106,12 +108,16 @@ class GroupRun final : public Task {
   // A send, a receive, or a message to oneself, which takes its turn: the caller is to write the
   // whole spec, as groups hold many of these.
   MessageSpec& add_message(Turn& turn, MadeOf requests) {
+    return add_message(turn, turn.take(), requests);
+  }
+  // The same with a turn that was taken.
+  MessageSpec& add_message(Turn& turn, std::uint64_t ticket, MadeOf requests) {
     stamp_ = 0;
     open_messages_.push_back(static_cast<std::uint32_t>(message_count_));
     if (message_count_ == messages_.size()) messages_.emplace_back();
     Message& added = messages_[message_count_++];
     added.turn = &turn;
-    added.ticket = turn.take();
+    added.ticket = ticket;
     added.made_of = requests;
     added.over = added.counted = false;
     return added.run.begin();
@@ -159,6 +165,8 @@ class GroupRun final : public Task {
   bool fail(const std::exception& error) noexcept override;
   Wakers wakers() override { return owner_->wakers(); }
   void recycle() noexcept override;
+  // The end of a life: nothing of it is under way any more. Who does not recycle it says so.
+  void end() noexcept;
 
   // How often it was polled, in this life and earlier ones.
   std::uint64_t polls() const { return polls_; }

@@ -95,8 +95,8 @@ ShortSteps::ShortSteps(const RunSpec& spec) {
   descriptor_ = spec.descriptor;
 }
 
-void ShortSteps::ring_peers() const noexcept {
-  for (std::size_t i = 0; i < std::min(done_, linked_); ++i) {
+void ShortSteps::ring_peers(std::size_t first) const noexcept {
+  for (std::size_t i = first; i < std::min(done_, linked_); ++i) {
     if (moves_[i].send != nullptr) moves_[i].send->ring_after_fence();
     if (moves_[i].recv != nullptr) moves_[i].recv->ring_after_fence();
   }

@@ -59,8 +59,10 @@ class ShortSteps {
   bool all_done() const { return done_ == count_; }
   // Whether the next one has found another message than it expects.
   bool met_another() const { return met_another_; }
-  // Those of the steps that are done.
-  void ring_peers() const noexcept;
+  // So many are done already.
+  void skip(std::size_t steps) { done_ = steps; }
+  // Those of the steps that are done, but for the first ones.
+  void ring_peers(std::size_t first = 0) const noexcept;
   // What was begun.
   const Descriptor& descriptor() const { return descriptor_; }
 

@@ -40,6 +40,7 @@ class Owner final : public RunOwner {
   void begins(const Descriptor& /*descriptor*/) noexcept override {}
   bool run_failed(const std::exception& /*error*/) noexcept override { return true; }
   void run_over(GroupRun& /*run*/) noexcept override {}
+  void short_run_over() noexcept override {}
 
   std::uint64_t moves() const { return moves_; }
 

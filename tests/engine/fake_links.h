@@ -149,6 +149,7 @@ struct FakeOwner final : RunOwner {
   void begins(const Descriptor&) noexcept override {}
   bool run_failed(const std::exception&) noexcept override { return true; }
   void run_over(GroupRun&) noexcept override {}
+  void short_run_over() noexcept override {}
   int open_to_writers() const { return open_to_writers_; }
   bool moves_bytes = false;
   bool waits = true;  // a thread does

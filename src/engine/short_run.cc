@@ -1,0 +1,93 @@
+#include "src/engine/short_run.h"
+
+#include "src/base/fence.h"
+
+namespace catenary {
+
+void ShortRun::begin(const RunSpec& spec, const ShortSteps& steps, const void* input, void* output,
+                     Turn& turn) {
+  if (spec.stamp == 0 || spec_.stamp != spec.stamp) {
+    spec_.stamp = 0;  // in case this throws
+    steps_ = steps;
+    spec_ = spec;
+  }
+  turn_ = &turn;
+  ticket_ = turn.take();
+  input_ = input;
+  output_ = output;
+  steps_.begin(input, output, static_cast<std::uint32_t>(ticket_));
+  steps_.skip(steps.done());
+  is_message_ = is_full_ = met_another_ = false;
+}
+
+MessageSpec& ShortRun::begin_receive(Turn& turn) {
+  turn_ = &turn;
+  ticket_ = turn.take();
+  is_message_ = true;
+  is_full_ = met_another_ = false;
+  return message_;
+}
+
+Task::Progress ShortRun::poll() {
+  if (is_full_) return full_.poll();
+  if (!owner_.may_go_on()) return Progress::kNone;
+  const bool moved = is_message_ ? try_receive() : try_go_on();
+  if (met_another_) {
+    become_full();
+    return full_.poll();
+  }
+  owner_.polled(moved);
+  if (!moved) return Progress::kNone;
+  if (!is_message_ && !steps_.all_done()) return Progress::kSome;
+  ++turn_->serving;
+  return Progress::kDone;
+}
+
+// Whether it has got on.
+bool ShortRun::try_go_on() {
+  const std::size_t before = steps_.done();
+  steps_.try_do();
+  met_another_ = steps_.met_another();
+  if (steps_.done() == before) return false;
+  full_fence();
+  steps_.ring_peers(before);
+  return true;
+}
+
+bool ShortRun::try_receive() {
+  const ShortMessage come = peek_short(*message_.recv, message_.descriptor, message_.bytes);
+  met_another_ = come.is_another;
+  if (come.data == nullptr) return false;
+  keep_short(*message_.recv, message_.output, {come.data, message_.bytes});
+  message_.recv->release();
+  return true;
+}
+
+void ShortRun::become_full() {
+  full_.begin(owner_);
+  if (is_message_) {
+    full_.add_message(*turn_, ticket_, {}) = message_;
+  } else {
+    full_.add(spec_, input_, output_, *turn_, ticket_, 1, steps_.done());
+  }
+  is_full_ = true;
+}
+
+void ShortRun::check() {
+  if (!is_full_) become_full();
+  full_.check();
+}
+
+// Nothing of it is lent, and nobody writes to its output.
+bool ShortRun::fail(const std::exception& error) noexcept {
+  return is_full_ ? full_.fail(error) : owner_.run_failed(error);
+}
+
+// The owner may be gone afterwards, and this with it.
+void ShortRun::recycle() noexcept {
+  if (is_full_) full_.end();
+  turn_ = nullptr;
+  owner_.short_run_over();
+}
+
+}  // namespace catenary
