@@ -326,9 +326,9 @@ void register_all() {
         ->Arg(56)
         ->Arg(64)
         ->Arg(256)
-        ->Arg(696)
-        ->Arg(697)
         ->Arg(1024)
+        ->Arg(1080)
+        ->Arg(1081)
         ->Arg(4096)
         ->Arg(16384)
         ->UseRealTime();

@@ -36,23 +36,23 @@ class Communicator::AtOnce : public Beginning {
     // Something is before it, or something is wrong: a run finds out what.
     const bool may_begin = is_idle() && !self.in_trouble_.load(std::memory_order_acquire);
     if (!may_begin) return {self.task_for(requests_, 0)};
+    bool is_all_done = false;
     try {
-      if (!try_all()) return {rest(), waits()};
+      is_all_done = try_all();
     } catch (const std::exception& error) {
       has_thrown_ = true;
       return rest_after(error);
     }
+    if (!is_all_done) return {rest(), waits()};
     self.polled(true);
     return {};
   }
-  // A link that has thrown is not used again.
-  void tell_peers() noexcept override {
-    if (!has_thrown_) ring_peers();
-  }
+  void tell_peers() noexcept override { ring_peers(); }
 
  protected:
   ~AtOnce() = default;
   Communicator& communicator() { return communicator_; }
+  bool has_thrown() const { return has_thrown_; }
   TaskPtr rest_of(const Requests& requests, std::size_t steps_done = 0) {
     return communicator_.task_for(requests, steps_done);
   }
@@ -79,6 +79,7 @@ class Communicator::AtOnce : public Beginning {
   virtual bool is_idle() const = 0;
   // Passes the turns of what it has done.
   virtual bool try_all() = 0;
+  // Of what is done; a link that has thrown is not used again.
   virtual void ring_peers() noexcept = 0;
   // If that was not all: what is left, and whether there was nothing to be seen of what is next.
   virtual TaskPtr rest() = 0;
@@ -108,7 +109,9 @@ class Communicator::CollectiveAtOnce final : public AtOnce {
 
  private:
   bool is_idle() const override { return turn_.idle(); }
-  void ring_peers() noexcept override { steps_.ring_peers(); }
+  void ring_peers() noexcept override {
+    if (!has_thrown()) steps_.ring_peers();
+  }
   bool try_all() override {
     communicator().begins(steps_.descriptor());
     steps_.try_do();
@@ -196,12 +199,13 @@ class Communicator::MessageAtOnce final : public AtOnce {
 // A group of a send and a receive, of which the send goes first, whatever their order.
 class Communicator::ExchangeAtOnce final : public AtOnce {
  public:
-  ExchangeAtOnce(Communicator& communicator, const Requests& requests, SendEnd& to, RecvEnd& from)
+  ExchangeAtOnce(Communicator& communicator, const Requests& requests, const MessageRequest& send,
+                 SendEnd& to, const MessageRequest& receive, RecvEnd& from)
       : AtOnce(communicator, requests),
-        receive_request_(requests.messages[requests.messages[0].sends ? 1 : 0]),
+        receive_request_(receive),
         from_(from),
-        send_(requests.messages[requests.messages[0].sends ? 0 : 1], to),
-        receive_(receive_request_, from) {}
+        send_(send, to),
+        receive_(receive, from) {}
 
  private:
   bool is_idle() const override { return send_.is_idle() && receive_.is_idle(); }
@@ -236,7 +240,11 @@ bool Communicator::try_collective(const Requests& requests) {
   if (!Recipe::is_repeatable(request)) return false;
   Recipe& recipe = recipe_for(request);
   if (!recipe.short_steps) return false;
-  if (recipe.may_lend && (is_mapped(request.input) || is_mapped(request.output))) return false;
+  const std::size_t longest = recipe.short_steps.longest_bytes();
+  if (longest >= recipe.specs[0].least_loan &&
+      (may_be_lent(request.input, longest) || may_be_lent(request.output, longest))) {
+    return false;
+  }
   recipe.prepare();
   CollectiveAtOnce at_once(*this, requests, recipe);
   return device_.executor().try_at_once(*request.stream, at_once);
@@ -245,14 +253,14 @@ bool Communicator::try_collective(const Requests& requests) {
 // Only what is one slice to whoever cuts it.
 bool Communicator::is_short(const MessageRequest& message) const {
   const std::size_t bytes = data_of(message).size();
-  if (bytes > kMostAtOnce || bytes >= least_fetched_ || message.peer == rank_) return false;
-  if (bytes >= least_loan_ && message.sends && is_mapped(message.buffer)) return false;
+  if (bytes > kMostAtOnce || message.peer == rank_) return false;
+  if (message.sends && bytes >= least_loan_ && may_be_lent(message.buffer, bytes)) return false;
   return plans_->message_cut(bytes).slice_bytes >= bytes;
 }
 
-// Whether peers can read there, so that it may be lent.
-bool Communicator::is_mapped(const void* memory) const {
-  return heap_.holds({static_cast<const std::byte*>(memory), 1});
+// Whether peers can read it there, or have the kernel do so.
+bool Communicator::may_be_lent(const void* memory, std::size_t bytes) const {
+  return bytes >= least_fetched_ || heap_.holds({static_cast<const std::byte*>(memory), 1});
 }
 
 // The end of a link that a short message can be sent on: it has been used, and needs no polls. It
@@ -281,16 +289,17 @@ bool Communicator::try_message(const Requests& requests) {
 }
 
 bool Communicator::try_exchange(const Requests& requests) {
-  const MessageRequest& first = requests.messages[0];
-  const MessageRequest& second = requests.messages[1];
-  if (first.sends == second.sends || first.stream != second.stream) return false;
-  if (!is_short(first) || !is_short(second)) return false;
-  RecvEnd& from = recv_ends_[static_cast<std::size_t>((first.sends ? second : first).peer)];
+  const bool send_first = requests.messages.front().sends;
+  const MessageRequest& send = requests.messages[send_first ? 0 : 1];
+  const MessageRequest& receive = requests.messages[send_first ? 1 : 0];
+  if (!send.sends || receive.sends || send.stream != receive.stream) return false;
+  if (!is_short(send) || !is_short(receive)) return false;
+  RecvEnd& from = recv_ends_[static_cast<std::size_t>(receive.peer)];
   if (from.link == nullptr) return false;
-  SendEnd* const to = end_for_short(first.sends ? first : second);
+  SendEnd* const to = end_for_short(send);
   if (to == nullptr) return false;
-  ExchangeAtOnce at_once(*this, requests, *to, from);
-  return device_.executor().try_at_once(*first.stream, at_once);
+  ExchangeAtOnce at_once(*this, requests, send, *to, receive, from);
+  return device_.executor().try_at_once(*send.stream, at_once);
 }
 
 }  // namespace catenary

@@ -188,7 +188,7 @@ class Communicator final : public RunOwner {
   bool try_message(const Requests& requests);
   bool try_exchange(const Requests& requests);
   bool is_short(const MessageRequest& message) const;
-  bool is_mapped(const void* memory) const;
+  bool may_be_lent(const void* memory, std::size_t bytes) const;
   SendEnd* end_for_short(const MessageRequest& send);
   Wait wait_until_timeout() const;
 
@@ -210,10 +210,10 @@ class Communicator final : public RunOwner {
   UniqueId id_{};
   std::unique_ptr<Membership> membership_;
   std::unique_ptr<LinkTable> links_;
-  std::vector<Transport*> polled_;    // transports whose links nobody rings for
-  std::vector<Doorbell*> doorbells_;  // of the others
-  SharedHeap heap_;                   // of ours, what peers can map
-  std::size_t least_fetched_ = SIZE_MAX;
+  std::vector<Transport*> polled_;        // transports whose links nobody rings for
+  std::vector<Doorbell*> doorbells_;      // of the others
+  SharedHeap heap_;                       // of ours, what peers can map
+  std::size_t least_fetched_ = SIZE_MAX;  // peers may have the kernel copy so much, mapped or not
   std::atomic<bool> joined_{false};
 
   // Any thread.

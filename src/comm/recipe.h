@@ -29,9 +29,9 @@ struct Recipe {
     return request.parts == nullptr && request.reduction.name != Reduction::kPreMulSum;
   }
 
-  // It begins soon.
+  // It begins now.
   void prepare() const {
-    if (opens_on != nullptr) opens_on->prepare(first_bytes);
+    if (opens_on != nullptr) opens_on->prepare(opened_bytes(first_bytes));
   }
 
   bool repeatable = false;  // false, too, before it is written
@@ -45,7 +45,7 @@ struct Recipe {
   std::size_t bytes_in_caches = 0;  // if it may go through them and is long enough to ask
   Overlap overlap = Overlap::kNone;
   const SendLink* opens_on = nullptr;  // what a short message is sent on first of all
-  std::size_t first_bytes = 0;         // of that message
+  std::size_t first_bytes = 0;         // of that message, without its opening
   std::array<RunSpec, kMostLanes> specs;
   ShortSteps short_steps;  // if they are, or would be if nothing was lent
 };

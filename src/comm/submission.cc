@@ -38,9 +38,9 @@ bool overwrites_input(Collective kind) {
   return reduces(kind) || kind == Collective::kAllToAll || kind == Collective::kAllToAllV;
 }
 
-// Of a group, a message of more than a line leaves too late for lines to be fetched now: the peer's
-// looks would take them back.
-void prepare_in_group(const SendLink& link, std::size_t bytes) {
+// What a run sends leaves too late for more than a line to be fetched now: the peer's looks would
+// take them back.
+void prepare_for_run(const SendLink& link, std::size_t bytes) {
   if (bytes <= kOneLineDataBytes) link.prepare(opened_bytes(bytes));
 }
 
@@ -99,7 +99,9 @@ Recipe& Communicator::recipe_for(const OperationRequest& request) {
                                                                GroupRun& run,
                                                                std::size_t steps_done) {
   Recipe& recipe = recipe_for(request);
-  if (steps_done == 0) recipe.prepare();
+  if (recipe.opens_on != nullptr && steps_done == 0) {
+    prepare_for_run(*recipe.opens_on, recipe.first_bytes);
+  }
   if (recipe.bytes_in_caches > 0) choose_stores(recipe, request);
   const std::uint64_t ticket = collective_turn_.take();
   for (int lane = 0; lane < recipe.lanes; ++lane) {
@@ -303,14 +305,13 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   if (!steps.empty()) {
     const PlannedStep& first = steps.front();
     const Partition& partition = recipe.specs[0].slicing.partition();
-    const std::size_t sent = partition.chunk(first.extent.index).count * bytes;
+    const std::size_t sent = partition.chunk(first.extent).count * bytes;
     if (sent <= kHeadDataBytes) recipe.opens_on = first.send;
-    recipe.first_bytes = opened_bytes(sent);
+    recipe.first_bytes = sent;
   }
   const bool may_repeat = Recipe::is_repeatable(request);
   const auto may_be_staged = [](const PlannedStep& step) { return step.fan_out != FanOut::kNone; };
-  const bool may_be_copied = !recipe.may_lend || (least_fetched_ > kMostAtOnce &&
-                                                  std::ranges::none_of(steps, may_be_staged));
+  const bool may_be_copied = !recipe.may_lend || std::ranges::none_of(steps, may_be_staged);
   const bool may_be_short = may_repeat && recipe.lanes == 1 && may_be_copied;
   recipe.short_steps = may_be_short ? ShortSteps(recipe.specs[0]) : ShortSteps();
   recipe.repeatable = may_repeat;
@@ -325,7 +326,7 @@ void Communicator::add_messages(std::span<const MessageRequest> messages, GroupR
   const auto renew = [&](MessageSpec& spec, const GroupRun::MadeOf& made_of) {
     if (spec.recv == nullptr) spec.input = bytes_of(messages[made_of.send]);
     if (spec.send == nullptr) set_output(spec, messages[made_of.receive], last_go_past_caches_);
-    if (spec.send != nullptr) prepare_in_group(*spec.send, spec.bytes);
+    if (spec.send != nullptr) prepare_for_run(*spec.send, spec.bytes);
   };
   if (are_like_last(messages) && run.repeat_messages(message_stamp_, renew)) return;
   const GroupTraits group = traits_of(messages);
@@ -396,7 +397,7 @@ void Communicator::add_send(const MessageRequest& message, GroupRun::MadeOf made
                             const GroupTraits& group, GroupRun& run) {
   SendEnd& end = send_ends_[static_cast<std::size_t>(message.peer)];
   if (end.link == nullptr) end.link = &links_->send_link(message.peer, Channel::kPointToPoint);
-  prepare_in_group(*end.link, message.count * element_bytes(message.type));
+  prepare_for_run(*end.link, message.count * element_bytes(message.type));
   MessageSpec& spec = run.add_message(end.turn, made_of);
   write(spec, end.turn, message, group);
   spec.send = end.link;

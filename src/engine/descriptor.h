@@ -73,7 +73,8 @@ class Disagreement final : public Error {
 // Where data starts in a message of `bytes` that opens with a descriptor. While both lie in the
 // head of a slot (slot_ring.h), right after it, so that no more cache lines move than need be; or,
 // where there are many lines, at the next one: there are eight bytes of the slot's own before them.
-// What is longer begins with a line, and so does its data.
+// What is longer begins with a line in slots, and so does its data. Links of other kinds carry the
+// same, whatever it does for them.
 inline constexpr std::size_t kDescriptorBytes = sizeof(Descriptor);
 inline constexpr std::size_t kPaddedDescriptorBytes = 64;
 inline constexpr std::size_t kHeadDescriptorBytes = kPaddedDescriptorBytes - 8;

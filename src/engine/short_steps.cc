@@ -11,6 +11,8 @@ namespace {
 
 // Where there are more, to make a run takes no time beside them.
 constexpr std::size_t kMostSteps = 64;
+// What takes so long that another thread may be left with it (absences.h) is not done in the call.
+constexpr std::size_t kMostAtOnceInAll = std::size_t{1} << 16;
 
 // Whether it needs no memory but the user's, and nobody has to look after it once it is done.
 bool is_short(const PlannedStep& step) {
@@ -21,14 +23,19 @@ bool is_short(const PlannedStep& step) {
          (step.send == nullptr || step.send->is_flushed_by_commit());
 }
 
-// Whether there is something of every chunk, but no more than one message carries.
-bool are_short(const Slicing& slicing, int chunk_count, std::size_t element_bytes) {
-  if (slicing.passes() != 1) return false;
+// The longest chunk, if there is something of every one but no more than one message carries, and
+// not too much of all. Or 0.
+std::size_t longest_if_short(const Slicing& slicing, int chunk_count, std::size_t element_bytes) {
+  if (slicing.passes() != 1) return 0;
+  std::size_t longest = 0;
+  std::size_t total = 0;
   for (int chunk = 0; chunk < chunk_count; ++chunk) {
     const Range part = slicing.partition().chunk(chunk);
-    if (slicing.slices(part) != 1 || part.count * element_bytes > kMostAtOnce) return false;
+    if (slicing.slices(part) != 1) return 0;
+    longest = std::max(longest, part.count * element_bytes);
+    total += part.count * element_bytes;
   }
-  return true;
+  return longest <= kMostAtOnce && total <= kMostAtOnceInAll ? longest : 0;
 }
 
 // The link knows the stores that are quickest, where there is more than a few lines.
@@ -82,7 +89,8 @@ ShortSteps::ShortSteps(const RunSpec& spec) {
   if (spec.parts != nullptr || spec.copied_input > 0 || steps.size() > kMostSteps) return;
   if (spec.scaling.from != Scaling::From::kNothing) return;
   if (!std::ranges::all_of(steps, is_short)) return;
-  if (!are_short(spec.slicing, spec.plan->chunk_count, bytes)) return;
+  longest_bytes_ = longest_if_short(spec.slicing, spec.plan->chunk_count, bytes);
+  if (longest_bytes_ == 0) return;
   moves_.reserve(steps.size());
   for (const PlannedStep& step : steps) {
     moves_.emplace_back(step, spec.slicing.partition(), bytes);

@@ -43,6 +43,8 @@ class ShortSteps {
   explicit ShortSteps(const RunSpec& spec);
 
   explicit operator bool() const { return !moves_.empty(); }
+  // Of the longest message.
+  std::size_t longest_bytes() const { return longest_bytes_; }
   void begin(const void* input, void* output, std::uint32_t sequence) {
     descriptor_.sequence = sequence;
     input_ = static_cast<const std::byte*>(input);
@@ -88,6 +90,7 @@ class ShortSteps {
               const std::byte* own) const;
 
   std::vector<Move> moves_;
+  std::size_t longest_bytes_ = 0;
   std::size_t count_ = 0;   // of those
   std::size_t linked_ = 0;  // behind so many of them none uses a link
   const kernels::ReduceKernels* kernels_ = nullptr;

@@ -8,9 +8,8 @@
 namespace catenary::testing {
 namespace {
 
-// Around the cache line, what lies in the head of a slot (640 and 1024 bytes with an opening, 1080
-// without; of four-byte elements 160, 256 and 270), the slot of the default links, and a few
-// primes.
+// Around the cache line, what lies in the head of a slot (640 and 1024 bytes with an opening, of
+// four-byte elements 160 and 256; 1080 without), the slot of the default links, and a few primes.
 const std::vector<std::size_t> kCounts = {0,   1,   2,   7,    31,   64,   80,  160,
                                           256, 257, 641, 1024, 1025, 1081, 4099};
 const std::vector<std::size_t> kLongCounts = {65535, 65537};

@@ -78,12 +78,13 @@ struct Messages : testing::Test {
 struct MessagesOf : Messages, testing::WithParamInterface<std::size_t> {
   MessagesOf() { bytes = GetParam(); }
 };
-INSTANTIATE_TEST_SUITE_P(Bytes, MessagesOf, testing::Values(0, 1, 32, 33, 640, 641, kCount));
+INSTANTIATE_TEST_SUITE_P(Bytes, MessagesOf,
+                         testing::Values(0, 1, 32, 33, 640, 641, 1024, 1025, kCount));
 
 TEST_P(MessagesOf, are_sent_with_an_opening) {
   add_send();
   EXPECT_EQ(group.poll(), Progress::kDone);
-  const std::size_t skip = bytes <= 640 ? 24 : 64;
+  const std::size_t skip = bytes <= 640 ? 24 : bytes <= 1024 ? 56 : 64;
   ASSERT_EQ(send.committed, skip + bytes);
   EXPECT_EQ(std::memcmp(send.slot.data(), "\0\0\0\0", 4), 0);
   EXPECT_EQ(std::memcmp(send.slot.data() + skip, given.data(), bytes), 0);

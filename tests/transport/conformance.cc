@@ -54,7 +54,7 @@ std::vector<Variant> standard_variants(
   Variant plain = {prefix, make, run_as};
   Variant starved = {prefix + "_starved", make, run_as, 2, 64};
   Variant delayed = {prefix + "_delayed", make, run_as, 8, 8192, delays};
-  Variant both = {prefix + "_starved_delayed", make, run_as, 2, 768, delays};
+  Variant both = {prefix + "_starved_delayed", make, run_as, 2, 1152, delays};
   return {plain, starved, delayed, both};
 }
 
@@ -95,7 +95,7 @@ TEST_P(Conformance, full_rings_in_both_directions_do_not_deadlock) {
 }
 
 TEST_P(Conformance, acquiring_and_peeking_again_give_the_same_slot) {
-  const std::array<std::size_t, 2> sizes = {60, std::min<std::size_t>(GetParam().slot_bytes, 700)};
+  const std::array<std::size_t, 2> sizes = {60, std::min<std::size_t>(GetParam().slot_bytes, 1100)};
   run_ranks(GetParam(), 2, [&](Rank& self) {
     if (self.rank == 0) {
       const auto link = self.connect(1);

@@ -10,7 +10,7 @@
 namespace catenary::ofi {
 namespace {
 
-constexpr char kMagic[4] = {'o', 'f', 'i', '5'};
+constexpr char kMagic[4] = {'o', 'f', 'i', '6'};
 
 // Then come the texts of which it tells the lengths, then the rails.
 struct Head {

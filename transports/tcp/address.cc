@@ -8,7 +8,7 @@ namespace catenary::tcp {
 namespace {
 
 struct Wire {
-  char magic[4] = {'t', 'c', 'p', '2'};
+  char magic[4] = {'t', 'c', 'p', '3'};
   SocketAddressWire socket;
   std::uint64_t machine = 0;
 };

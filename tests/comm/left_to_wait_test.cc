@@ -1,0 +1,104 @@
+// What is left of operations that have begun at once, and have to wait for a message.
+#include <chrono>
+
+#include "tests/comm/watched_ranks.h"
+
+namespace catenary {
+namespace {
+
+using OperationsLeftToWait = WatchedRanks;
+
+TEST_F(OperationsLeftToWait, begin_although_they_must_wait) {
+  const auto exchange = seen_in([&] {
+    submit(0, Collective::kAllReduce);
+    EXPECT_FALSE(stream(0).idle());
+    submit(1, Collective::kAllReduce);
+    EXPECT_TRUE(stream(1).idle());
+  });
+  EXPECT_EQ(exchange[0].quiet, 1);
+  expect_all_quiet(exchange[1], 2);
+  synchronize();
+  expect_all_quiet(Counts(seen[0]), 2);
+  EXPECT_EQ(got[0][7], std::byte{3});
+  EXPECT_EQ(got[1][7], std::byte{3});
+}
+
+TEST_F(OperationsLeftToWait, may_wait_for_long) {
+  for (int round = 0; round < 4; ++round) {
+    const auto value = static_cast<std::byte>(round + 10);
+    given[0].assign(given[0].size(), value);
+    round % 2 == 0 ? submit(1, Collective::kBroadcast) : submit_message(1, false);
+    std::thread waiting([&] { stream(1).synchronize(); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    EXPECT_FALSE(stream(1).idle());
+    round % 2 == 0 ? submit(0, Collective::kBroadcast) : submit_message(0, true);
+    waiting.join();
+    EXPECT_EQ(got[1][7], value);
+    synchronize();
+    submit_exchange(0);
+    submit_exchange(1);
+    synchronize();
+    EXPECT_EQ(got[0][7], std::byte{2});
+  }
+  EXPECT_FALSE(ranks[0]->failure() || ranks[1]->failure());
+}
+
+TEST_F(OperationsLeftToWait, leave_behind_what_is_theirs) {
+  for (std::size_t round = 0; round < 60; ++round) {
+    const auto value = static_cast<std::byte>(round);
+    const std::size_t count = round % 4 == 3 ? 1000 : 8 * (round % 3 + 1);
+    given[0].assign(given[0].size(), value);
+    given[1].assign(given[1].size(), std::byte{1});
+    const auto kind = round % 2 == 0 ? Collective::kBroadcast : Collective::kAllReduce;
+    submit(1, kind, count);
+    submit_message(1, false, 5);
+    submit(0, kind, count);
+    synchronize_one(0);
+    submit_message(0, true, 5);
+    synchronize();
+    const auto sum = static_cast<std::byte>(round + 1);
+    ASSERT_EQ(got[1][count - 1], round % 2 == 0 ? value : sum);
+    ASSERT_EQ(got[1][0], value) << "the message came first, or not at all";
+  }
+  EXPECT_FALSE(ranks[0]->failure() || ranks[1]->failure());
+}
+
+TEST_F(OperationsLeftToWait, that_wait_and_do_not_agree_fail) {
+  submit(1, Collective::kBroadcast);
+  submit(0, Collective::kBroadcast);
+  synchronize();
+  submit(1, Collective::kBroadcast);
+  submit(0, Collective::kBroadcast, 9);
+  stream(1).synchronize();
+  ASSERT_TRUE(ranks[1]->known_failure());
+  const std::string text = ranks[1]->known_failure()->what();
+  EXPECT_NE(text.find("count 9"), std::string::npos) << text;
+  EXPECT_NE(text.find("count 8"), std::string::npos) << text;
+}
+
+TEST_F(OperationsLeftToWait, that_wait_for_a_message_and_get_another_fail) {
+  submit_message(1, false);
+  submit_message(0, true);
+  synchronize();
+  submit_message(1, false);
+  submit_message(0, true, 9);
+  stream(1).synchronize();
+  ASSERT_TRUE(ranks[1]->known_failure());
+  const std::string text = ranks[1]->known_failure()->what();
+  EXPECT_NE(text.find("count 9"), std::string::npos) << text;
+  EXPECT_NE(text.find("count 8"), std::string::npos) << text;
+}
+
+TEST_F(OperationsLeftToWait, that_wait_fail_with_what_a_link_throws) {
+  submit(1, Collective::kBroadcast);
+  submit(0, Collective::kBroadcast);
+  synchronize();
+  submit(1, Collective::kBroadcast);
+  seen[1].fails = true;
+  stream(1).synchronize();
+  ASSERT_TRUE(ranks[1]->failure());
+  EXPECT_NE(std::string(ranks[1]->failure()->what()).find("the line is dead"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace catenary
