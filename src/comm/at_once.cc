@@ -1,5 +1,5 @@
 // The part of Communicator that begins operations at once, without a run, as far as that goes
-// (short_steps.h). A run is made of what is left.
+// (short_steps.h). What is left then waits (short_run.h), or a run is made of it.
 //
 // What is over is as if a run had done it in its first poll: the turn has come and gone, the stream
 // counts a task. All is under the issue lock and the drive lock together, so that nobody sees
@@ -59,7 +59,8 @@ class Communicator::AtOnce : public Beginning {
   // Null: a run has to do what is left.
   ShortRun* short_rest() const {
     ShortRun& rest = communicator_.short_run_;
-    return !has_thrown_ && rest.is_free() ? &rest : nullptr;
+    CATENARY_ASSERT(rest.is_free());  // else something would be before this
+    return has_thrown_ ? nullptr : &rest;
   }
   // It has begun.
   TaskPtr begun(ShortRun& rest) {
@@ -109,9 +110,7 @@ class Communicator::CollectiveAtOnce final : public AtOnce {
 
  private:
   bool is_idle() const override { return turn_.idle(); }
-  void ring_peers() noexcept override {
-    if (!has_thrown()) steps_.ring_peers();
-  }
+  void ring_peers() noexcept override { steps_.ring_peers(0, has_thrown()); }
   bool try_all() override {
     communicator().begins(steps_.descriptor());
     steps_.try_do();

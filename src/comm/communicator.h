@@ -268,7 +268,7 @@ class Communicator final : public RunOwner {
   RecentOutputs recent_outputs_;
 
   RunPool runs_;
-  ShortRun short_run_{*this};
+  ShortRun short_run_{*this};  // begun under that and the drive lock, then used by who drives
 };
 
 }  // namespace catenary

@@ -165,7 +165,7 @@ class GroupRun final : public Task {
   bool fail(const std::exception& error) noexcept override;
   Wakers wakers() override { return owner_->wakers(); }
   void recycle() noexcept override;
-  // The end of a life: nothing of it is under way any more. Who does not recycle it says so.
+  // What recycling does before the owner is told: for whom has one as a member.
   void end() noexcept;
 
   // How often it was polled, in this life and earlier ones.

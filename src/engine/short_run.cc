@@ -1,6 +1,7 @@
 #include "src/engine/short_run.h"
 
 #include "src/base/fence.h"
+#include "src/base/scope_exit.h"
 
 namespace catenary {
 
@@ -43,15 +44,19 @@ Task::Progress ShortRun::poll() {
   return Progress::kDone;
 }
 
-// Whether it has got on.
+// Whether it has got on. What was done before a link throws has been sent, and is told.
 bool ShortRun::try_go_on() {
   const std::size_t before = steps_.done();
+  bool has_thrown = true;
+  const ScopeExit ring([&] {
+    if (steps_.done() == before) return;
+    full_fence();
+    steps_.ring_peers(before, has_thrown);
+  });
   steps_.try_do();
+  has_thrown = false;
   met_another_ = steps_.met_another();
-  if (steps_.done() == before) return false;
-  full_fence();
-  steps_.ring_peers(before);
-  return true;
+  return steps_.done() > before;
 }
 
 bool ShortRun::try_receive() {
@@ -73,8 +78,12 @@ void ShortRun::become_full() {
   is_full_ = true;
 }
 
+// A run knows whom it waits for once it has been polled. It says again that it is done if it is.
 void ShortRun::check() {
-  if (!is_full_) become_full();
+  if (!is_full_) {
+    become_full();
+    full_.poll();
+  }
   full_.check();
 }
 

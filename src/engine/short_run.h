@@ -1,9 +1,10 @@
-// ShortRun: what is left of a short operation that was begun at once and has to wait for a message.
+// ShortRun: what is left of a short operation that was begun at once and has to wait, mostly for a
+// message.
 //
 // A run that could do anything takes as long to be made, begun and ended as the message takes to
 // come. This one goes on with the short steps, or takes the one message of a receive, and nothing
 // else. Whatever is out of the ordinary is for a run like any other, which then takes its place:
-// the slow look, for what has not come for a while, and a message that is not the expected one.
+// the slow look, and a message that is not the expected one.
 //
 // A communicator has one, as nothing is begun at once behind something that waits.
 //

@@ -103,10 +103,13 @@ ShortSteps::ShortSteps(const RunSpec& spec) {
   descriptor_ = spec.descriptor;
 }
 
-void ShortSteps::ring_peers(std::size_t first) const noexcept {
+void ShortSteps::ring_peers(std::size_t first, bool has_thrown) const noexcept {
+  const Move* const broken = has_thrown ? &moves_[done_] : nullptr;
   for (std::size_t i = first; i < std::min(done_, linked_); ++i) {
-    if (moves_[i].send != nullptr) moves_[i].send->ring_after_fence();
-    if (moves_[i].recv != nullptr) moves_[i].recv->ring_after_fence();
+    SendLink* const send = moves_[i].send;
+    RecvLink* const recv = moves_[i].recv;
+    if (send != nullptr && (broken == nullptr || send != broken->send)) send->ring_after_fence();
+    if (recv != nullptr && (broken == nullptr || recv != broken->recv)) recv->ring_after_fence();
   }
 }
 

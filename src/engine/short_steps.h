@@ -3,12 +3,13 @@
 //
 // Most operations of few bytes begin with a message that can be sent at once, and many are over
 // with it, or with one that has come already. To make a run for them would take three times as long
-// as all of that, and keep the peer waiting meanwhile. What must wait, or is out of the ordinary
-// (another message than expected, say), is left for a run, which begins at that step and knows what
-// to do about it. The same for sends and receives, which have no steps: send_short(), peek_short().
+// as all of that, and keep the peer waiting meanwhile. What must wait goes on later (short_run.h);
+// what is out of the ordinary (another message than expected, say) is left for a run, which begins
+// at that step and knows what to do about it. The same for sends and receives, which have no steps:
+// send_short(), peek_short().
 //
-// Peers are not rung. That is for who has given the drive lock back, which is the fence that it
-// takes (doorbell.h).
+// Peers are not rung. That is for whoever makes the fence that it takes (doorbell.h), mostly by
+// giving the drive lock back.
 //
 // Threads: who holds the drive lock; ring_peers() any. Nothing waits. Failure: what links throw.
 #pragma once
@@ -63,8 +64,9 @@ class ShortSteps {
   bool met_another() const { return met_another_; }
   // So many are done already.
   void skip(std::size_t steps) { done_ = steps; }
-  // Those of the steps that are done, but for the first ones.
-  void ring_peers(std::size_t first = 0) const noexcept;
+  // Those of the steps that are done, but for the first ones; and if the next one has thrown, not
+  // those of its links.
+  void ring_peers(std::size_t first, bool has_thrown) const noexcept;
   // What was begun.
   const Descriptor& descriptor() const { return descriptor_; }
 

@@ -96,8 +96,7 @@ TEST(NoMemory, for_any_allocation_of_a_group_is_an_error_and_not_the_end) {
   EXPECT_GT(failures, 20);  // the library's own are among them
 }
 
-// What a call has begun without a run waits for a rank that comes later, in a run that is made
-// then.
+// What a call has begun without a run waits for a rank that comes later.
 TEST(NoMemory, for_what_begins_in_the_call_is_an_error_of_that_call) {
   int failures = 0;
   for (int which = 1;; ++which) {

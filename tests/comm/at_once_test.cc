@@ -42,7 +42,6 @@ TEST_F(OperationsAtOnce, are_sends_and_receives_too) {
 }
 
 // What is as long as that is lent, if it can be.
-
 TEST_F(OperationsAtOnce, copy_eight_kilobytes_that_nobody_can_map) {
   constexpr std::size_t kBytes = 8192;
   const auto copied = seen_in([&] {
@@ -67,7 +66,6 @@ TEST_F(OperationsAtOnce, copy_eight_kilobytes_that_nobody_can_map) {
 }
 
 // Who finds nothing wakes nobody.
-
 TEST_F(OperationsAtOnce, ring_for_what_they_have_done) {
   const auto message = seen_in([&] {
     submit_message(1, false);
@@ -78,10 +76,7 @@ TEST_F(OperationsAtOnce, ring_for_what_they_have_done) {
   EXPECT_EQ(message[1].rung, 0);
 }
 
-// Who comes first sends at once and waits; who comes second finds all there.
-
 // In whatever order the group has them.
-
 TEST_F(OperationsAtOnce, are_groups_of_a_send_and_a_receive_too) {
   for (const bool send_first : {true, false}) {
     got = {Bytes(20'000), Bytes(20'000)};
@@ -103,7 +98,6 @@ TEST_F(OperationsAtOnce, are_groups_of_a_send_and_a_receive_too) {
 }
 
 // As many as a link holds are sent ahead; the group finds nothing before it, but no room, and waits
-
 // with both.
 
 TEST_F(OperationsAtOnce, wait_for_room_in_groups_too) {
@@ -123,14 +117,7 @@ TEST_F(OperationsAtOnce, wait_for_room_in_groups_too) {
   EXPECT_FALSE(ranks[0]->failure() || ranks[1]->failure());
 }
 
-// What is left of them is given up for a run by the slow look, and is there again for the next.
-
-// Of different lengths and kinds in turn: what is left of one does not take what belongs to
-
-// another.
-
 // What is one message on one stream is; what is not has a run.
-
 TEST_F(OperationsAtOnce, are_only_some_of_the_groups_of_two) {
   submit_exchange(0);
   submit_exchange(1);
@@ -224,7 +211,6 @@ struct PolledOperations : WatchedRanks {
 };
 
 // Only a poll of all might bring in what they wait for.
-
 TEST_F(PolledOperations, have_runs) {
   const auto broadcast = seen_in([&] {
     submit(0, Collective::kBroadcast);
@@ -242,18 +228,19 @@ TEST_F(PolledOperations, have_runs) {
 }
 
 // As a run tells it: links that have thrown are not used again, and what failed is the
-
 // communicator's failure.
 
 TEST_F(OperationsAtOnce, fail_with_what_a_link_throws) {
   submit(0, Collective::kAllReduce);
   submit(1, Collective::kAllReduce);
   synchronize();
+  seen[0].forget();
   seen[0].fails = true;
   submit(0, Collective::kAllReduce);
   stream(0).synchronize();
   ASSERT_TRUE(ranks[0]->failure());
   EXPECT_NE(std::string(ranks[0]->failure()->what()).find("the line is dead"), std::string::npos);
+  EXPECT_GE(seen[0].rung, 1) << "who was sent something sleeps on";
 }
 
 TEST_F(OperationsAtOnce, fail_with_what_the_link_of_a_message_throws) {
@@ -268,7 +255,6 @@ TEST_F(OperationsAtOnce, fail_with_what_the_link_of_a_message_throws) {
 }
 
 // What was sent before that is not sent again.
-
 TEST_F(OperationsAtOnce, of_groups_fail_with_what_a_link_throws) {
   submit_exchange(1);
   submit_exchange(0);

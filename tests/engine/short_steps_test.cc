@@ -70,7 +70,7 @@ struct StepsAtOnce : testing::Test {
     EXPECT_EQ(steps.descriptor().sequence, kNumber);
     met_another = steps.met_another();
     send.rings = recv.rings = 0;
-    steps.ring_peers();
+    steps.ring_peers(0, false);
     return steps.done();
   }
   void let_come(std::uint32_t number, const Ints& data, std::size_t bytes = sizeof(Ints)) {
