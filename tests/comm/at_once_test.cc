@@ -62,6 +62,13 @@ TEST_F(OperationsAtOnce, copy_eight_kilobytes_that_nobody_can_map) {
   EXPECT_EQ(lent[0].quiet, 0);
   synchronize();
   EXPECT_EQ(got[1][kBytes - 1], std::byte{9});
+  const auto message = seen_in([&] {
+    submit_message(0, true, kBytes, mapped);
+    submit_message(1, false, kBytes);
+  });
+  EXPECT_EQ(message[0].quiet, 0);
+  synchronize();
+  EXPECT_EQ(got[1][kBytes - 1], std::byte{7});
   Memory::process().free(mapped, MemoryKind::kDevice);
 }
 

@@ -135,8 +135,10 @@ struct WatchedRanks : testing::Test {
         .stream = &stream(rank)};
     ranks[rank]->submit({.operations = {&request, 1}, .messages = {}});
   }
-  void submit_message(std::size_t rank, bool sends, std::size_t count = 8) {
-    const MessageRequest message{.buffer = sends ? given[rank].data() : got[rank].data(),
+  void submit_message(std::size_t rank, bool sends, std::size_t count = 8,
+                      std::byte* buffer = nullptr) {
+    std::byte* const usual = sends ? given[rank].data() : got[rank].data();
+    const MessageRequest message{.buffer = buffer != nullptr ? buffer : usual,
                                  .count = count,
                                  .stream = &stream(rank),
                                  .peer = static_cast<int>(1 - rank),
