@@ -21,8 +21,8 @@
 // the head says where. A slot is announced by its
 // sequence number, 1 for the first message of the ring, so nothing is ever reset: what an older
 // round left behind is a number that nobody waits for. Heads are written by one side only and stand
-// apart, since processors fetch what follows a line that is read. (With gaps of 3 to 19 lines some
-// lengths are faster by a tenth and others slower by as much.)
+// apart, since processors fetch what follows a line that is read. (With gaps of 3 to 47 lines some
+// lengths are faster by a tenth and others slower by up to a quarter.)
 //
 // A message may stand for memory of the producer's that it lends (how, is not the ring's business):
 // a consumer says once how it can borrow, and a producer that lent has lent until the ring is

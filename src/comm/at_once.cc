@@ -157,10 +157,9 @@ class Communicator::ShortMessageEnd {
  private:
   bool try_move(SendLink& link) { return send_short(link, opening_, data_); }
   bool try_move(RecvLink& link) {
-    const ShortMessage come = peek_short(link, opening_, data_.size());
+    const ShortMessage come = keep_short(link, opening_, data_);
     met_another_ = come.is_another;
     if (come.data == nullptr) return false;
-    keep_short(link, data_.data(), {come.data, data_.size()});
     link.release_quietly();
     return true;
   }

@@ -19,9 +19,9 @@ inline void cpu_pause() noexcept {
 #endif
 }
 
-// Whether one takes no longer than a look, as it does on some processors, and ten times as long on
-// others. Where it does, there is one between two looks: who looks all the time takes from its peer
-// the very line that this is about to write.
+// Whether one takes about as long as a look, as it does on some processors, and several times that
+// on others. Where it does, there is one between two looks: who looks all the time takes from its
+// peer the very line that this is about to write.
 bool pauses_are_short() noexcept;
 
 struct WaitPolicy {
@@ -33,9 +33,10 @@ struct WaitPolicy {
   // Just enough to let the others pass by.
   static constexpr WaitPolicy lean() noexcept { return {1, 0, 50, false}; }
   // With a core per rank, some 1 ms, as long as a peer takes for 10 MB that it was lent: to be
-  // woken takes 30 us and more. A look takes 10 to 25 ns, a pause about 20, and a yield about
-  // 0.5 us. Looks and pauses are few even then: the system may have put two ranks on one core while
-  // another one idles, and every one of them then keeps away the very rank that is waited for.
+  // woken takes 30 us and more. A look takes 10 to 25 ns, a pause as long or more, and a yield
+  // about 0.5 us. Looks and pauses are few even then: the system may have put two ranks on one core
+  // while another one idles, and every one of them then keeps away the very rank that is waited
+  // for.
   static constexpr WaitPolicy where(bool crowded) noexcept {
     return crowded ? lean() : WaitPolicy{128, 50, 2000, true};
   }

@@ -60,10 +60,10 @@ bool ShortRun::try_go_on() {
 }
 
 bool ShortRun::try_receive() {
-  const ShortMessage come = peek_short(*message_.recv, message_.descriptor, message_.bytes);
+  const ShortMessage come =
+      keep_short(*message_.recv, message_.descriptor, {message_.output, message_.bytes});
   met_another_ = come.is_another;
   if (come.data == nullptr) return false;
-  keep_short(*message_.recv, message_.output, {come.data, message_.bytes});
   message_.recv->release();
   return true;
 }

@@ -44,12 +44,21 @@ void write(SendLink& link, std::byte* slot, ByteView data) {
   if (!data.empty()) std::memcpy(slot, data.data(), data.size());
 }
 
-}  // namespace
-
-void keep_short(RecvLink& link, std::byte* to, ByteView data) {
+void keep(RecvLink& link, std::byte* to, ByteView data) {
   if (data.size() >= kLeastLoan) return link.read(to, data);
   if (!data.empty()) std::memcpy(to, data.data(), data.size());
 }
+
+ShortMessage peek_short(RecvLink& link, const Descriptor& opening, std::size_t bytes) {
+  const ByteView message = link.try_peek();
+  const std::size_t skip = opening_bytes(bytes);
+  if (message.size() != skip + bytes) return {nullptr, !message.empty()};
+  Descriptor theirs;
+  std::memcpy(&theirs, message.data(), sizeof theirs);
+  return theirs == opening ? ShortMessage{message.data() + skip} : ShortMessage{nullptr, true};
+}
+
+}  // namespace
 
 bool send_short(SendLink& link, const Descriptor& opening, ByteView data) {
   const std::size_t skip = opening_bytes(data.size());
@@ -61,13 +70,10 @@ bool send_short(SendLink& link, const Descriptor& opening, ByteView data) {
   return true;
 }
 
-ShortMessage peek_short(RecvLink& link, const Descriptor& opening, std::size_t bytes) {
-  const ByteView message = link.try_peek();
-  const std::size_t skip = opening_bytes(bytes);
-  if (message.size() != skip + bytes) return {nullptr, !message.empty()};
-  Descriptor theirs;
-  std::memcpy(&theirs, message.data(), sizeof theirs);
-  return theirs == opening ? ShortMessage{message.data() + skip} : ShortMessage{nullptr, true};
+ShortMessage keep_short(RecvLink& link, const Descriptor& opening, ByteSpan to) {
+  const ShortMessage message = peek_short(link, opening, to.size());
+  if (message.data != nullptr) keep(link, to.data(), {message.data, to.size()});
+  return message;
 }
 
 ShortSteps::Move::Move(const PlannedStep& step, const Partition& partition,
@@ -142,7 +148,7 @@ bool ShortSteps::try_move(const Move& move) {
     move.send->commit_quietly(move.send_skip + move.bytes);
   }
   if (kept != nullptr && result == received) {
-    keep_short(*move.recv, kept, {result, move.bytes});
+    keep(*move.recv, kept, {result, move.bytes});
   } else {
     copy_unless_same(kept, result, move.bytes);
   }

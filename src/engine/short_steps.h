@@ -6,7 +6,7 @@
 // as all of that, and keep the peer waiting meanwhile. What must wait goes on later (short_run.h);
 // what is out of the ordinary (another message than expected, say) is left for a run, which begins
 // at that step and knows what to do about it. The same for sends and receives, which have no steps:
-// send_short(), peek_short().
+// send_short(), keep_short().
 //
 // Peers are not rung. That is for whoever makes the fence that it takes (doorbell.h), mostly by
 // giving the drive lock back.
@@ -28,14 +28,13 @@ inline constexpr std::size_t kMostAtOnce = 8192;
 
 // Sends a message that opens an operation and is all of it. False: there is no slot yet.
 bool send_short(SendLink& link, const Descriptor& opening, ByteView data);
-// The data of the next message, if that has come, opens so and has so many bytes.
+// Keeps the data of the next message, as is quickest there, if that has come, opens so and has as
+// many bytes. The caller releases it.
 struct ShortMessage {
   const std::byte* data = nullptr;
   bool is_another = false;  // one has come, but not that one
 };
-ShortMessage peek_short(RecvLink& link, const Descriptor& opening, std::size_t bytes);
-// Copies from what was peeked, as is quickest there.
-void keep_short(RecvLink& link, std::byte* to, ByteView data);
+ShortMessage keep_short(RecvLink& link, const Descriptor& opening, ByteSpan to);
 
 class ShortSteps {
  public:

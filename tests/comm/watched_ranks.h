@@ -8,6 +8,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -167,6 +168,17 @@ struct WatchedRanks : testing::Test {
     for (Seen& each : seen) each.forget();
     operation();
     return {Counts(seen[0]), Counts(seen[1])};
+  }
+  void expect_disagreement(std::size_t rank, const char* one, const char* other) {
+    ASSERT_TRUE(ranks[rank]->known_failure());
+    const std::string text = ranks[rank]->known_failure()->what();
+    EXPECT_NE(text.find(one), std::string::npos) << text;
+    EXPECT_NE(text.find(other), std::string::npos) << text;
+  }
+  void expect_dead_line(std::size_t rank) {
+    ASSERT_TRUE(ranks[rank]->failure());
+    const std::string text = ranks[rank]->failure()->what();
+    EXPECT_NE(text.find("the line is dead"), std::string::npos) << text;
   }
   static void expect_all_quiet(const Counts& of, int messages) {
     EXPECT_EQ(of.quiet, messages);

@@ -236,21 +236,21 @@ TEST_P(ShortMessagesOf, arrive) {
   ASSERT_TRUE(send_short(send, spec.descriptor, data));
   recv.message.assign(send.slot.begin(),
                       send.slot.begin() + static_cast<std::ptrdiff_t>(send.committed));
-  const ShortMessage taken = peek_short(recv, spec.descriptor, data.size());
+  Bytes kept(data.size());
+  const ShortMessage taken = keep_short(recv, spec.descriptor, kept);
   ASSERT_NE(taken.data, nullptr);
   EXPECT_FALSE(taken.is_another);
   EXPECT_EQ(Bytes(taken.data, taken.data + data.size()), data);
-  Bytes kept(data.size());
-  keep_short(recv, kept.data(), {taken.data, data.size()});
   EXPECT_EQ(kept, data);
   EXPECT_EQ(recv.bytes_read, data.size() >= kLeastLoan ? data.size() : 0);
-  EXPECT_TRUE(peek_short(recv, spec.descriptor, data.size() + 1).is_another);
+  Bytes longer(data.size() + 1);
+  EXPECT_TRUE(keep_short(recv, spec.descriptor, longer).is_another);
   Descriptor other = spec.descriptor;
   other.sequence = 1;
-  EXPECT_TRUE(peek_short(recv, other, data.size()).is_another);
-  EXPECT_EQ(peek_short(recv, other, data.size()).data, nullptr);
+  EXPECT_TRUE(keep_short(recv, other, kept).is_another);
+  EXPECT_EQ(keep_short(recv, other, kept).data, nullptr);
   recv.message = {};
-  EXPECT_FALSE(peek_short(recv, other, data.size()).is_another);
+  EXPECT_FALSE(keep_short(recv, other, kept).is_another);
 }
 
 TEST_F(StepsAtOnce, end_where_they_must_wait) {
