@@ -106,17 +106,16 @@ TEST_F(OperationsAtOnce, are_groups_of_a_send_and_a_receive_too) {
 
 // As many as a link holds are sent ahead; the group finds nothing before it, but no room, and waits
 // with both.
-
 TEST_F(OperationsAtOnce, wait_for_room_in_groups_too) {
   submit_exchange(0);
   submit_exchange(1);
   synchronize();
   for (int i = 0; i < config.slots; ++i) submit_message(0, true);
   EXPECT_TRUE(stream(0).idle());
+  given[0][7] = std::byte{9};
   submit_exchange(0);
   EXPECT_FALSE(stream(0).idle());
   for (int i = 0; i < config.slots; ++i) submit_message(1, false);
-  given[0][7] = std::byte{9};
   submit_exchange(1);
   synchronize();
   EXPECT_EQ(got[0][7], std::byte{2});
