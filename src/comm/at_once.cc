@@ -25,7 +25,14 @@ void pass(Turn& turn) {
 
 }  // namespace
 
-// What the kinds of them have in common.
+// What the kinds of them have in common. A kind says:
+//   bool is_idle() const         whether nothing is before it
+//   bool try_all()               passes the turns of what it has done
+//   void ring_peers() noexcept   of what is done; a link that has thrown is not used again
+// and if that was not all:
+//   TaskPtr rest()               what is left
+//   bool waits() const           whether there was nothing to be seen of what is next
+template <typename Kind>
 class Communicator::AtOnce : public Beginning {
  public:
   AtOnce(Communicator& communicator, const Requests& requests)
@@ -34,20 +41,20 @@ class Communicator::AtOnce : public Beginning {
   Rest begin() override {
     Communicator& self = communicator_;
     // Something is before it, or something is wrong: a run finds out what.
-    const bool may_begin = is_idle() && !self.in_trouble_.load(std::memory_order_acquire);
+    const bool may_begin = kind().is_idle() && !self.in_trouble_.load(std::memory_order_acquire);
     if (!may_begin) return {self.task_for(requests_, 0)};
     bool is_all_done = false;
     try {
-      is_all_done = try_all();
+      is_all_done = kind().try_all();
     } catch (const std::exception& error) {
       has_thrown_ = true;
       return rest_after(error);
     }
-    if (!is_all_done) return {rest(), waits()};
+    if (!is_all_done) return {kind().rest(), kind().waits()};
     self.polled(true);
     return {};
   }
-  void tell_peers() noexcept override { ring_peers(); }
+  void tell_peers() noexcept override { kind().ring_peers(); }
 
  protected:
   ~AtOnce() = default;
@@ -76,18 +83,10 @@ class Communicator::AtOnce : public Beginning {
   const Requests& requests() const { return requests_; }
 
  private:
-  // Whether nothing is before it.
-  virtual bool is_idle() const = 0;
-  // Passes the turns of what it has done.
-  virtual bool try_all() = 0;
-  // Of what is done; a link that has thrown is not used again.
-  virtual void ring_peers() noexcept = 0;
-  // If that was not all: what is left, and whether there was nothing to be seen of what is next.
-  virtual TaskPtr rest() = 0;
-  virtual bool waits() const = 0;
+  Kind& kind() { return static_cast<Kind&>(*this); }
   // As if the run had met it: who is at fault may show in a moment, until when the run is polled.
   Rest rest_after(const std::exception& error) {
-    TaskPtr task = rest();
+    TaskPtr task = kind().rest();
     if (task->fail(error)) task.reset();
     return {std::move(task), true};
   }
@@ -97,7 +96,7 @@ class Communicator::AtOnce : public Beginning {
   bool has_thrown_ = false;
 };
 
-class Communicator::CollectiveAtOnce final : public AtOnce {
+class Communicator::CollectiveAtOnce final : public AtOnce<CollectiveAtOnce> {
  public:
   CollectiveAtOnce(Communicator& communicator, const Requests& requests, Recipe& recipe)
       : AtOnce(communicator, requests),
@@ -108,25 +107,25 @@ class Communicator::CollectiveAtOnce final : public AtOnce {
     steps_.begin(request.input, request.output, static_cast<std::uint32_t>(turn_.taken));
   }
 
- private:
-  bool is_idle() const override { return turn_.idle(); }
-  void ring_peers() noexcept override { steps_.ring_peers(0, has_thrown()); }
-  bool try_all() override {
+  bool is_idle() const { return turn_.idle(); }
+  void ring_peers() noexcept { steps_.ring_peers(0, has_thrown()); }
+  bool try_all() {
     communicator().begins(steps_.descriptor());
     steps_.try_do();
     if (!steps_.all_done()) return false;
     pass(turn_);
     return true;
   }
-  TaskPtr rest() override {
+  TaskPtr rest() {
     ShortRun* const rest = waits() ? short_rest() : nullptr;
     if (rest == nullptr) return rest_of(requests(), steps_.done());
     const OperationRequest& request = requests().operations.front();
     rest->begin(spec_, steps_, request.input, request.output, turn_);
     return begun(*rest);
   }
-  bool waits() const override { return !steps_.met_another(); }
+  bool waits() const { return !steps_.met_another(); }
 
+ private:
   Turn& turn_;
   const RunSpec& spec_;
   ShortSteps& steps_;
@@ -173,29 +172,29 @@ class Communicator::ShortMessageEnd {
 };
 
 template <typename End>
-class Communicator::MessageAtOnce final : public AtOnce {
+class Communicator::MessageAtOnce final : public AtOnce<MessageAtOnce<End>> {
  public:
   MessageAtOnce(Communicator& communicator, const Requests& requests, End& end)
-      : AtOnce(communicator, requests), end_(end), message_(requests.messages.front(), end) {}
+      : AtOnce<MessageAtOnce>(communicator, requests), end_(end), message_(requests.messages.front(), end) {}
+
+  bool is_idle() const { return message_.is_idle(); }
+  void ring_peers() noexcept { message_.ring_peer(); }
+  bool try_all() { return message_.try_do(); }
+  TaskPtr rest() {
+    if constexpr (std::is_same_v<End, RecvEnd>) {
+      if (waits()) return this->rest_of(this->requests().messages.front(), end_);
+    }
+    return this->rest_of(this->requests());
+  }
+  bool waits() const { return !message_.met_another(); }
 
  private:
-  bool is_idle() const override { return message_.is_idle(); }
-  void ring_peers() noexcept override { message_.ring_peer(); }
-  bool try_all() override { return message_.try_do(); }
-  TaskPtr rest() override {
-    if constexpr (std::is_same_v<End, RecvEnd>) {
-      if (waits()) return rest_of(requests().messages.front(), end_);
-    }
-    return rest_of(requests());
-  }
-  bool waits() const override { return !message_.met_another(); }
-
   End& end_;
   ShortMessageEnd<End> message_;
 };
 
 // A group of a send and a receive, of which the send goes first, whatever their order.
-class Communicator::ExchangeAtOnce final : public AtOnce {
+class Communicator::ExchangeAtOnce final : public AtOnce<ExchangeAtOnce> {
  public:
   ExchangeAtOnce(Communicator& communicator, const Requests& requests, const MessageRequest& send,
                  SendEnd& to, const MessageRequest& receive, RecvEnd& from)
@@ -205,19 +204,19 @@ class Communicator::ExchangeAtOnce final : public AtOnce {
         send_(send, to),
         receive_(receive, from) {}
 
- private:
-  bool is_idle() const override { return send_.is_idle() && receive_.is_idle(); }
-  void ring_peers() noexcept override {
+  bool is_idle() const { return send_.is_idle() && receive_.is_idle(); }
+  void ring_peers() noexcept {
     send_.ring_peer();
     receive_.ring_peer();
   }
-  bool try_all() override { return send_.try_do() && receive_.try_do(); }
-  TaskPtr rest() override {
+  bool try_all() { return send_.try_do() && receive_.try_do(); }
+  TaskPtr rest() {
     if (waits()) return rest_of(receive_request_, from_);
     return rest_of(send_.is_done() ? Requests{{}, {&receive_request_, 1}} : requests());
   }
-  bool waits() const override { return send_.is_done() && !receive_.met_another(); }
+  bool waits() const { return send_.is_done() && !receive_.met_another(); }
 
+ private:
   const MessageRequest& receive_request_;
   RecvEnd& from_;
   ShortMessageEnd<SendEnd> send_;

@@ -142,6 +142,7 @@ class Communicator final : public RunOwner {
   static PlanCache::Wanted wanted(const OperationRequest& request);
   bool lies_otherwise(const Recipe& recipe, const OperationRequest& request);
   Recipe& recipe_for(const OperationRequest& request);
+  Recipe& look_up(RecipeBook& book, const OperationRequest& request);
   void write(Recipe& recipe, const OperationRequest& request);
   void set_sharing(Recipe& recipe, RunSpec& spec, const OperationRequest& request,
                    std::size_t request_bytes, bool takes_nothing_back);
@@ -172,10 +173,12 @@ class Communicator final : public RunOwner {
   void set_output(MessageSpec& spec, const MessageRequest& message, bool group_goes_past_caches);
   void write(MessageSpec& spec, const Turn& turn, const MessageRequest& message,
              const GroupTraits& group);
+  void submit_run(const Requests& requests, Event* after);
   void enqueue_on_all(const Requests& requests, std::unique_ptr<GroupRun> run);
   void enqueue_aside(const Requests& requests, std::unique_ptr<GroupRun> run, Event& after);
   void put(Stream& stream, std::unique_ptr<GroupRun> run, Extent extent);
   TaskPtr task_for(const Requests& requests, std::size_t steps_done);
+  template <typename Kind>
   class AtOnce;
   class CollectiveAtOnce;
   template <typename End>

@@ -52,9 +52,12 @@ struct Recipe {
 
 class RecipeBook {
  public:
+  // The one that was opened last, if it fits, or null.
+  Recipe* last(const OperationRequest& request) const {
+    return last_ != nullptr && last_->fits(request) ? last_ : nullptr;
+  }
   // Null: there is none that fits.
   Recipe* find(const OperationRequest& request) {
-    if (last_ != nullptr && last_->fits(request)) return last_;
     const auto fits = [&](const Page& page) { return page.recipe.fits(request); };
     const auto found = std::ranges::find_if(pages_, fits);
     return found == pages_.end() ? nullptr : &open(found);

@@ -88,6 +88,11 @@ PlanCache::Wanted Communicator::wanted(const OperationRequest& request) {
 
 Recipe& Communicator::recipe_for(const OperationRequest& request) {
   RecipeBook& book = recipes_[static_cast<std::size_t>(request.kind)];
+  Recipe* const last = book.last(request);
+  return last != nullptr && !lies_otherwise(*last, request) ? *last : look_up(book, request);
+}
+
+[[gnu::noinline]] Recipe& Communicator::look_up(RecipeBook& book, const OperationRequest& request) {
   Recipe* const found = book.find(request);
   if (found != nullptr && !lies_otherwise(*found, request)) return *found;
   Recipe& recipe = found != nullptr ? *found : book.next();
@@ -153,18 +158,21 @@ void Communicator::submit(const Requests& requests, Event* after) {
     throw_error(ErrorCode::kInvalidUsage, "rank %d has left the communicator", rank_);
   }
   try {
-    if (after == nullptr && try_at_once(requests)) return;
-    std::unique_ptr<GroupRun> run = make_run(requests, 0);
-    if (after != nullptr) {
-      enqueue_aside(requests, std::move(run), *after);
-    } else if (requests.on_one_stream()) {
-      put(requests.first_stream(), std::move(run), extent_of(requests, nranks_));
-    } else {
-      enqueue_on_all(requests, std::move(run));
-    }
+    if (after != nullptr || !try_at_once(requests)) submit_run(requests, after);
   } catch (const std::exception& error) {
     fail(as_error(error), true);
     throw_failure();
+  }
+}
+
+[[gnu::noinline]] void Communicator::submit_run(const Requests& requests, Event* after) {
+  std::unique_ptr<GroupRun> run = make_run(requests, 0);
+  if (after != nullptr) {
+    enqueue_aside(requests, std::move(run), *after);
+  } else if (requests.on_one_stream()) {
+    put(requests.first_stream(), std::move(run), extent_of(requests, nranks_));
+  } else {
+    enqueue_on_all(requests, std::move(run));
   }
 }
 

@@ -219,6 +219,13 @@ class ThreadStreams {
 thread_local constinit bool ThreadStreams::are_over = false;
 thread_local ThreadStreams own_streams;
 
+// For which CUDA has names. (Out of line, as is all that the shortest operations pass by: what it
+// takes to be called would be paid by them.)
+[[gnu::noinline]] Stream* named_stream(const CUstream_st* name, Device& device) {
+  if (is_default_stream(name) || ThreadStreams::are_over) return &device.default_stream();
+  return own_streams.of(device);
+}
+
 }  // namespace
 
 HandleTable<CUstream_st, Stream>& stream_handles() {
@@ -232,10 +239,8 @@ HandleTable<CUevent_st, Event>& event_handles() {
 }
 
 Stream* stream_from_handle(CUstream_st* handle, Device& device_for_null) {
-  const bool is_own = reinterpret_cast<std::uintptr_t>(handle) == kPerThread;
-  if (is_default_stream(handle) || (is_own && ThreadStreams::are_over))
-    return &device_for_null.default_stream();
-  return is_own ? own_streams.of(device_for_null) : stream_handles().find(handle);
+  if (reinterpret_cast<std::uintptr_t>(handle) > kPerThread) return stream_handles().find(handle);
+  return named_stream(handle, device_for_null);
 }
 
 }  // namespace catenary

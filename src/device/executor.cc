@@ -108,10 +108,10 @@ bool Executor::driver_at_work() const noexcept { return thread_->at_work(); }
 
 inline void Executor::make_room(Stream& stream) {
   stream.items_.reserve_one();
-  if (stream.items_.empty() && active_.size() == active_.capacity()) {
-    active_.reserve(2 * active_.size() + 1);
-  }
+  if (stream.items_.empty() && active_.size() == active_.capacity()) make_active_longer();
 }
+
+[[gnu::noinline]] void Executor::make_active_longer() { active_.reserve(2 * active_.size() + 1); }
 
 inline void Executor::arm_if_unwatched() {
   if (!unwatched()) return;

@@ -154,6 +154,7 @@ class Executor {
   bool drain_inbox();
   void append(Stream& stream, TaskPtr&& task);
   void make_room(Stream& stream);
+  void make_active_longer();
   void place(Stream& stream, TaskPtr&& task, bool is_handed_over) noexcept;
   bool advance(Stream& stream);
   bool gated(const Stream& stream) const;

@@ -110,12 +110,20 @@ ShortSteps::ShortSteps(const RunSpec& spec) {
 }
 
 void ShortSteps::ring_peers(std::size_t first, bool has_thrown) const noexcept {
-  const Move* const broken = has_thrown ? &moves_[done_] : nullptr;
+  if (has_thrown) return ring_all_but(moves_[done_], first);
+  const Move* const end = moves_.data() + std::min(done_, linked_);
+  for (const Move* move = moves_.data() + first; move < end; ++move) {
+    if (move->send != nullptr) move->send->ring_after_fence();
+    if (move->recv != nullptr) move->recv->ring_after_fence();
+  }
+}
+
+[[gnu::noinline]] void ShortSteps::ring_all_but(const Move& broken,
+                                                std::size_t first) const noexcept {
   for (std::size_t i = first; i < std::min(done_, linked_); ++i) {
-    SendLink* const send = moves_[i].send;
-    RecvLink* const recv = moves_[i].recv;
-    if (send != nullptr && (broken == nullptr || send != broken->send)) send->ring_after_fence();
-    if (recv != nullptr && (broken == nullptr || recv != broken->recv)) recv->ring_after_fence();
+    const Move& move = moves_[i];
+    if (move.send != nullptr && move.send != broken.send) move.send->ring_after_fence();
+    if (move.recv != nullptr && move.recv != broken.recv) move.recv->ring_after_fence();
   }
 }
 

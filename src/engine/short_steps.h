@@ -86,6 +86,7 @@ class ShortSteps {
     std::uint8_t send_skip;  // bytes of the opening
   };
   bool try_move(const Move& move);
+  void ring_all_but(const Move& broken, std::size_t first) const noexcept;
   const std::byte* peek(const Move& move);
   void reduce(const Move& move, std::byte* out, const std::byte* received,
               const std::byte* own) const;
