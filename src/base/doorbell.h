@@ -9,6 +9,12 @@
 // Both arrows that begin at a store and end at a look are full fences (fence.h): either the sleeper
 // sees the work, or the ringer sees the sleeper.
 //
+// A fence makes the ringer wait until what it has published has left its core, which takes longer
+// than all else about a short message if another core has the line. ring_lightly() makes none, and
+// so may miss a sleeper that announces itself just then. But stores leave a core within a
+// microsecond, whatever it does meanwhile. So who can be rung that way sleeps for no longer than
+// kSettled_ns at first, looks once more, still announced, and sees what that ringer has published.
+//
 // Any thread, any process. `wait_any` waits; nothing else does. Nothing here fails: a wait may end
 // early for no reason, and callers look for work again after it.
 #pragma once
@@ -17,6 +23,7 @@
 #include <cstdint>
 #include <span>
 
+#include "src/base/asymmetric_fence.h"
 #include "src/base/fence.h"
 
 namespace catenary {
@@ -45,8 +52,9 @@ class Doorbell {
 #endif
     if (sleepers != 0) wake();
   }
-  // The same for who has made a full fence since it published.
-  void ring_after_fence() noexcept {
+  // The same without a fence.
+  void ring_lightly() noexcept {
+    light_fence();
     if (words_->sleepers.load(std::memory_order_relaxed) != 0) wake();
   }
 
@@ -56,6 +64,9 @@ class Doorbell {
     fence_after_rmw();
     return words_->epoch.load(std::memory_order_seq_cst);
   }
+  // How long after that a look sees all that was published before it. (A microsecond would do; one
+  // such sleep in each that is long takes no time to speak of.)
+  static constexpr std::int64_t kSettled_ns = 100'000;
   void retract() noexcept { words_->sleepers.fetch_sub(1, std::memory_order_relaxed); }
 
   // A bell that was announced, and the ticket it gave.

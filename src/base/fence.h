@@ -24,16 +24,6 @@ inline void fence_after_rmw() noexcept {
 #endif
 }
 
-// The same of all that this thread has stored so far.
-inline void full_fence() noexcept {
-#if defined(__SANITIZE_THREAD__)
-  std::atomic<int> word{0};
-  word.fetch_add(0, std::memory_order_seq_cst);
-#else
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-#endif
-}
-
 // Asks for the cache line to be ours alone, since we shall write to it in a moment.
 inline void fetch_to_write(const void* at) noexcept {
 #if defined(__x86_64__)

@@ -150,7 +150,7 @@ class Communicator::ShortMessageEnd {
     return is_done_;
   }
   void ring_peer() noexcept {
-    if (is_done_) link_.ring_after_fence();
+    if (is_done_) link_.ring_lightly();
   }
 
  private:
@@ -175,7 +175,9 @@ template <typename End>
 class Communicator::MessageAtOnce final : public AtOnce<MessageAtOnce<End>> {
  public:
   MessageAtOnce(Communicator& communicator, const Requests& requests, End& end)
-      : AtOnce<MessageAtOnce>(communicator, requests), end_(end), message_(requests.messages.front(), end) {}
+      : AtOnce<MessageAtOnce>(communicator, requests),
+        end_(end),
+        message_(requests.messages.front(), end) {}
 
   bool is_idle() const { return message_.is_idle(); }
   void ring_peers() noexcept { message_.ring_peer(); }

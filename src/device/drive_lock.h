@@ -5,6 +5,10 @@
 // because they pair with the inbox: either the one who tries gets the lock, or the one who holds it
 // sees what the other published before trying. unlock() is a full fence besides: whoever unlocks
 // has published what it did before it looks for those who sleep or wait for that.
+//
+// unlock_lightly() is none of that. It is for who leaves nothing behind that somebody would have to
+// go on with. Who tries just then may find the lock taken, and nobody may look for what he has
+// published: he rings, and whoever sleeps looks again soon, as for ring_lightly() (doorbell.h).
 #pragma once
 
 #include <atomic>
@@ -35,6 +39,12 @@ class DriveLock {
   bool unlock() noexcept {
     const bool asked = state_.exchange(kFree) == kAsked;
     fence_after_rmw();
+    return asked;
+  }
+  // Who asks just now may be missed.
+  bool unlock_lightly() noexcept {
+    const bool asked = state_.load(std::memory_order_relaxed) == kAsked;
+    state_.store(kFree, std::memory_order_release);
     return asked;
   }
 

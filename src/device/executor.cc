@@ -43,9 +43,9 @@ class Executor::DriveScope {
  public:
   explicit DriveScope(Executor& executor) noexcept : executor_(executor) {}
   ~DriveScope() {
-    const bool asked = executor_.lock_.unlock();
+    const bool asked = executor_.unlock();
     if (begun != nullptr) begun->tell_peers();
-    if (moved || (asked && !watching)) executor_.ring_after_unlock();
+    if (moved || (asked && !watching)) executor_.bell_.ring_lightly();
   }
   bool moved = false;
   // This thread goes to sleep on the heads' doorbells itself, so others need not be woken for that.
@@ -87,6 +87,7 @@ class Executor::SleepScope {
     const std::lock_guard lock(executor_.sleeps_mutex_);
     std::erase(executor_.sleeps_, number_);
   }
+  Sleep& operator*() noexcept { return *sleep_; }
   Sleep* operator->() noexcept { return &*sleep_; }
 
  private:
@@ -468,26 +469,32 @@ void Executor::quiesce_doorbells() {
   }
 }
 
-// Announce, look again, wait. Only who gets the lock can see what wakes the heads; who does not
-// sleeps on the device's own, which the holder rings when it leaves.
+// Announce, look again, wait; but for long only after another look, for what rings without a fence.
 void Executor::sleep_until_rung(Backoff& backoff, const Condition& condition,
                                 std::int64_t most_ns) {
   SleepScope sleep(*this, backoff.heeds_descriptors());
-  if (lock_.try_lock_or_ask()) {
-    DriveScope drive(*this);
-    drive.moved = drain_inbox();
-    for (Stream* stream : active_) {
-      if (gated(*stream)) continue;
-      sleep->add(stream->items_.front().task->wakers());
-    }
-    drive.moved |= pass();
-    drive.moved |= check_heads(now_ns());
-    drive.watching = !drive.moved;
-    if (drive.moved) return backoff.restart();
+  bool told = false;
+  for (const std::int64_t ns : {Doorbell::kSettled_ns, kLongestSleep_ns}) {
+    if (look_before_sleep(*sleep)) return backoff.restart();
+    if (told || condition.holds()) break;
+    told = sleep->wait(std::min(most_ns, ns), backoff.blind_sleep_ns());
   }
-  const bool told = !condition.holds() &&
-                    sleep->wait(std::min(most_ns, kLongestSleep_ns), backoff.blind_sleep_ns());
   backoff.after_sleep(told);
+}
+
+// Whether something has moved. Only who gets the lock can see what wakes the heads; who does not
+// sleeps on the device's own, which the holder rings when it leaves.
+bool Executor::look_before_sleep(Sleep& sleep) {
+  if (!lock_.try_lock_or_ask()) return false;
+  DriveScope drive(*this);
+  drive.moved = drain_inbox();
+  for (Stream* stream : active_) {
+    if (!gated(*stream)) sleep.add(stream->items_.front().task->wakers());
+  }
+  drive.moved |= pass();
+  drive.moved |= check_heads(now_ns());
+  drive.watching = !drive.moved;
+  return drive.moved;
 }
 
 }  // namespace catenary

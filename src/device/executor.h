@@ -62,7 +62,7 @@ class Beginning {
   };
   // Under the drive lock. What was done although it throws is its own affair.
   virtual Rest begin() = 0;
-  // After that lock was given back, which is a full fence; also if begin() has thrown.
+  // After that lock was given back; also if begin() has thrown.
   virtual void tell_peers() noexcept {}
 
  protected:
@@ -167,13 +167,12 @@ class Executor {
   void drive_unwatched();
   bool drive_around();
   void arm_if_unwatched();
-  // Doorbell::ring() without its fence, for after unlock(), which is one.
-  void ring_after_unlock() noexcept {
-    if (words_.sleepers.load() != 0) bell_.ring();
-  }
+  // Only what is left behind needs the fence: somebody has to be responsible for it.
+  bool unlock() noexcept { return queued_.load() == 0 ? lock_.unlock_lightly() : lock_.unlock(); }
   void rest(Backoff& backoff, const Condition& condition, std::int64_t most_ns);
   void yield(bool spreads);
   void check_if_due(std::int64_t now);
+  bool look_before_sleep(Sleep& sleep);
   void sleep_until_rung(Backoff& backoff, const Condition& condition, std::int64_t most_ns);
   std::uint64_t visits() const noexcept { return visits_.load(std::memory_order_relaxed); }
 

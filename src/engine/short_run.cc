@@ -1,6 +1,5 @@
 #include "src/engine/short_run.h"
 
-#include "src/base/fence.h"
 #include "src/base/scope_exit.h"
 
 namespace catenary {
@@ -49,9 +48,7 @@ bool ShortRun::try_go_on() {
   const std::size_t before = steps_.done();
   bool has_thrown = true;
   const ScopeExit ring([&] {
-    if (steps_.done() == before) return;
-    full_fence();
-    steps_.ring_peers(before, has_thrown);
+    if (steps_.done() > before) steps_.ring_peers(before, has_thrown);
   });
   steps_.try_do();
   has_thrown = false;
@@ -64,7 +61,8 @@ bool ShortRun::try_receive() {
       keep_short(*message_.recv, message_.descriptor, {message_.output, message_.bytes});
   met_another_ = come.is_another;
   if (come.data == nullptr) return false;
-  message_.recv->release();
+  message_.recv->release_quietly();
+  message_.recv->ring_lightly();
   return true;
 }
 

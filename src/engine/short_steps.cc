@@ -113,8 +113,8 @@ void ShortSteps::ring_peers(std::size_t first, bool has_thrown) const noexcept {
   if (has_thrown) return ring_all_but(moves_[done_], first);
   const Move* const end = moves_.data() + std::min(done_, linked_);
   for (const Move* move = moves_.data() + first; move < end; ++move) {
-    if (move->send != nullptr) move->send->ring_after_fence();
-    if (move->recv != nullptr) move->recv->ring_after_fence();
+    if (move->send != nullptr) move->send->ring_lightly();
+    if (move->recv != nullptr) move->recv->ring_lightly();
   }
 }
 
@@ -122,8 +122,8 @@ void ShortSteps::ring_peers(std::size_t first, bool has_thrown) const noexcept {
                                                 std::size_t first) const noexcept {
   for (std::size_t i = first; i < std::min(done_, linked_); ++i) {
     const Move& move = moves_[i];
-    if (move.send != nullptr && move.send != broken.send) move.send->ring_after_fence();
-    if (move.recv != nullptr && move.recv != broken.recv) move.recv->ring_after_fence();
+    if (move.send != nullptr && move.send != broken.send) move.send->ring_lightly();
+    if (move.recv != nullptr && move.recv != broken.recv) move.recv->ring_lightly();
   }
 }
 

@@ -8,8 +8,7 @@
 // at that step and knows what to do about it. The same for sends and receives, which have no steps:
 // send_short(), keep_short().
 //
-// Peers are not rung. That is for whoever makes the fence that it takes (doorbell.h), mostly by
-// giving the drive lock back.
+// Peers are not rung while the drive lock is held: ring_peers() is for afterwards.
 //
 // Threads: who holds the drive lock; ring_peers() any. Nothing waits. Failure: what links throw.
 #pragma once

@@ -78,7 +78,7 @@ class RingSendLink final : public SendLink {
     peer_bell_.ring();
   }
   void commit_quietly(std::size_t bytes) override { ring_.commit(bytes, writer_.streams(bytes)); }
-  void ring_after_fence() noexcept override { peer_bell_.ring_after_fence(); }
+  void ring_lightly() noexcept override { peer_bell_.ring_lightly(); }
   void prepare(std::size_t bytes) const noexcept override { ring_.prepare(bytes); }
   bool try_flush() override {
     lent_ = lent_ && !ring_.drained();
@@ -229,7 +229,7 @@ class RingRecvLink final : public RecvLink {
     fetched_ = nullptr;
     ring_.release();
   }
-  void ring_after_fence() noexcept override { peer_bell_.ring_after_fence(); }
+  void ring_lightly() noexcept override { peer_bell_.ring_lightly(); }
   ByteView borrow(const Loan& loan, std::byte* into, bool together) override {
     if ((loan.offset & Loan::kInProcess) != 0) return fetch(loan, into, together);
     if ((loan.offset & Loan::kOnStage) != 0) return on_stage(loan);

@@ -73,10 +73,9 @@ class SendLink {
   virtual bool writes_past_caches(std::size_t) const noexcept { return false; }
   // Publishes the first `bytes` of the span, 0 < bytes <= what was acquired, and rings the peer.
   virtual void commit(std::size_t bytes) = 0;
-  // The same without ringing, for who makes a full fence soon anyway, and then rings. Those two
-  // together do what commit() does.
+  // The same without ringing, for who rings later, and without a fence (doorbell.h).
   virtual void commit_quietly(std::size_t bytes) { commit(bytes); }
-  virtual void ring_after_fence() noexcept {}
+  virtual void ring_lightly() noexcept {}
   // Publishes the first `skip` bytes of the span and then `data`, which lies in the caller's memory
   // and may change afterwards. Together they are what was acquired. Where spares_copy(), of data
   // that is long, that costs less than to write it into the span.
@@ -132,7 +131,7 @@ class RecvLink {
   virtual void release() = 0;
   // As SendLink::commit_quietly().
   virtual void release_quietly() { release(); }
-  virtual void ring_after_fence() noexcept {}
+  virtual void ring_lightly() noexcept {}
 
   // The bytes that the loan in the peeked message stands for, or a part of them, until release() or
   // another part is asked for. Where they can only be copied, that is done once for each part: to

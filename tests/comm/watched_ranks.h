@@ -45,7 +45,7 @@ class WatchedSend final : public ForwardingSendLink {
     ++seen_.quiet;
     inside().commit_quietly(bytes);
   }
-  void ring_after_fence() noexcept override { ++seen_.rung, inside().ring_after_fence(); }
+  void ring_lightly() noexcept override { ++seen_.rung, inside().ring_lightly(); }
 
  private:
   Seen& seen_;
@@ -62,10 +62,10 @@ class WatchedRecv final : public ForwardingRecvLink {
   }
   void release() override { ++seen_.loud, inside().release(); }
   void release_quietly() override { ++seen_.quiet, inside().release_quietly(); }
-  void ring_after_fence() noexcept override {
+  void ring_lightly() noexcept override {
     EXPECT_FALSE(seen_.has_thrown) << "it was used again";
     ++seen_.rung;
-    inside().ring_after_fence();
+    inside().ring_lightly();
   }
 
  private:

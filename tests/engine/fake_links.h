@@ -31,7 +31,7 @@ struct FakeSend final : SendLink {
     commit(bytes);
     ++quiet_commits;
   }
-  void ring_after_fence() noexcept override { ++rings; }
+  void ring_lightly() noexcept override { ++rings; }
   bool try_flush() override { return !lent; }
   bool is_flushed_by_commit() const noexcept override { return flushed_by_commit; }
   std::optional<Loan> try_lend(ByteView memory, const Terms& terms) override {
@@ -81,7 +81,7 @@ struct FakeRecv final : RecvLink {
     release();
     ++quiet_releases;
   }
-  void ring_after_fence() noexcept override { ++rings; }
+  void ring_lightly() noexcept override { ++rings; }
   ByteView borrow(const Loan& loan, std::byte*, bool) override {
     return ByteView(memory).subspan(loan.offset, loan.bytes);
   }
