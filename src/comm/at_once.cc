@@ -240,10 +240,10 @@ bool Communicator::try_collective(const Requests& requests) {
   Recipe& recipe = recipe_for(request);
   if (!recipe.short_steps) return false;
   const std::size_t longest = recipe.short_steps.longest_bytes();
-  if (longest >= recipe.specs[0].least_loan &&
-      (may_be_lent(request.input, longest) || may_be_lent(request.output, longest))) {
-    return false;
-  }
+  const bool may_lend =
+      longest >= recipe.specs[0].least_loan &&
+      (may_be_lent(request.input, longest) || may_be_lent(request.output, longest));
+  if (may_lend && !(recipe.short_steps.go_one_way() && runs_ahead())) return false;
   recipe.prepare();
   CollectiveAtOnce at_once(*this, requests, recipe);
   return device_.executor().try_at_once(*request.stream, at_once);
@@ -253,13 +253,27 @@ bool Communicator::try_collective(const Requests& requests) {
 bool Communicator::is_short(const MessageRequest& message) const {
   const std::size_t bytes = data_of(message).size();
   if (bytes > kMostAtOnce || message.peer == rank_) return false;
-  if (message.sends && bytes >= least_loan_ && may_be_lent(message.buffer, bytes)) return false;
   return plans_->message_cut(bytes).slice_bytes >= bytes;
+}
+
+bool Communicator::would_lend(const MessageRequest& send) const {
+  const std::size_t bytes = data_of(send).size();
+  return bytes >= least_loan_ && may_be_lent(send.buffer, bytes);
 }
 
 // Whether peers can read it there, or have the kernel do so.
 bool Communicator::may_be_lent(const void* memory, std::size_t bytes) const {
   return bytes >= least_fetched_ || heap_.holds({static_cast<const std::byte*>(memory), 1});
+}
+
+// Who lends waits for the reader. So who only sends, and goes on, had better copy what is as short
+// as that; he does go on, unless he waits each time all the same. (Two times, since some wait after
+// every so many.) Who receives does as he does, and so mostly expects what comes.
+bool Communicator::runs_ahead() {
+  const std::uint64_t returns = device_.executor().returns();
+  waited_in_a_row_ = returns != returns_seen_ ? waited_in_a_row_ + 1 : 0;
+  returns_seen_ = returns;
+  return waited_in_a_row_ < 2;
 }
 
 // The end of a link that a short message can be sent on: it has been used, and needs no polls. It
@@ -276,6 +290,7 @@ bool Communicator::try_message(const Requests& requests) {
   if (!is_short(message)) return false;
   Executor& executor = device_.executor();
   if (message.sends) {
+    if (would_lend(message) && !runs_ahead()) return false;
     SendEnd* const end = end_for_short(message);
     if (end == nullptr) return false;
     MessageAtOnce at_once(*this, requests, *end);
@@ -292,7 +307,7 @@ bool Communicator::try_exchange(const Requests& requests) {
   const MessageRequest& send = requests.messages[send_first ? 0 : 1];
   const MessageRequest& receive = requests.messages[send_first ? 1 : 0];
   if (!send.sends || receive.sends || send.stream != receive.stream) return false;
-  if (!is_short(send) || !is_short(receive)) return false;
+  if (!is_short(send) || !is_short(receive) || would_lend(send)) return false;
   RecvEnd& from = recv_ends_[static_cast<std::size_t>(receive.peer)];
   if (from.link == nullptr) return false;
   SendEnd* const to = end_for_short(send);

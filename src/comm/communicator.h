@@ -191,7 +191,9 @@ class Communicator final : public RunOwner {
   bool try_message(const Requests& requests);
   bool try_exchange(const Requests& requests);
   bool is_short(const MessageRequest& message) const;
+  bool would_lend(const MessageRequest& send) const;
   bool may_be_lent(const void* memory, std::size_t bytes) const;
+  bool runs_ahead();
   SendEnd* end_for_short(const MessageRequest& send);
   Wait wait_until_timeout() const;
 
@@ -269,6 +271,9 @@ class Communicator final : public RunOwner {
   std::uint64_t message_stamp_ = 0;            // what groups like that one are stamped with
   bool last_go_past_caches_ = false;           // those
   RecentOutputs recent_outputs_;
+  // Whether the device's users waited after each of the last short operations that only send.
+  std::uint64_t returns_seen_ = 0;
+  int waited_in_a_row_ = 0;
 
   RunPool runs_;
   ShortRun short_run_{*this};  // begun under that and the drive lock, then used by who drives

@@ -338,7 +338,7 @@ bool Executor::check_heads(std::int64_t now) {
 }
 
 bool Executor::drive_until(const Condition& condition, const Wait& wait) {
-  absences_.end();
+  note_return();
   if (condition.holds()) return true;
   require_not_forked();
   const WaitPolicy policy = WaitPolicy::where(crowded());
@@ -422,7 +422,7 @@ bool Executor::drive_around() {
 
 void Executor::visit() {
   require_not_forked();
-  absences_.end();
+  note_return();
   if (drive_around()) return;
   check_if_due(now_ns());
   if (crowded()) ::sched_yield();

@@ -103,7 +103,12 @@ class Executor {
   void visit();
 
   // Somebody asks for what may be over already: he is not away.
-  void note_return() noexcept { absences_.end(); }
+  void note_return() noexcept {
+    absences_.end();
+    count_up(returns_);
+  }
+  // How often somebody has waited here or asked whether he would have to, roughly.
+  std::uint64_t returns() const noexcept { return returns_.load(std::memory_order_relaxed); }
 
   // Something outside of poll() finished: tries at once to go on, and wakes whoever sleeps.
   void nudge();
@@ -191,6 +196,7 @@ class Executor {
   std::atomic<int> watchers_{0};       // threads within drive_until
 
   alignas(kApart) DriveLock lock_;
+  Counter returns_{0};
   Counter visits_{0};  // rounds that other threads than the driver's drove, roughly
   std::atomic<std::int64_t> checked_ns_{0};  // when heads were last checked
   std::atomic<int> handed_over_{0};          // tasks that the driver is to do, not yet done

@@ -102,6 +102,8 @@ ShortSteps::ShortSteps(const RunSpec& spec) {
     moves_.emplace_back(step, spec.slicing.partition(), bytes);
     ++count_;
     if (step.send != nullptr || step.recv != nullptr) linked_ = count_;
+    sends_ = sends_ || step.send != nullptr;
+    receives_ = receives_ || step.recv != nullptr;
   }
   kernels_ = spec.kernels;
   element_shift_ = std::countr_zero(bytes);

@@ -44,6 +44,8 @@ class ShortSteps {
   explicit operator bool() const { return !moves_.empty(); }
   // Of the longest message.
   std::size_t longest_bytes() const { return longest_bytes_; }
+  // This rank only sends, or only receives.
+  bool go_one_way() const { return !(sends_ && receives_); }
   void begin(const void* input, void* output, std::uint32_t sequence) {
     descriptor_.sequence = sequence;
     input_ = static_cast<const std::byte*>(input);
@@ -92,6 +94,8 @@ class ShortSteps {
 
   std::vector<Move> moves_;
   std::size_t longest_bytes_ = 0;
+  bool sends_ = false;
+  bool receives_ = false;
   std::size_t count_ = 0;   // of those
   std::size_t linked_ = 0;  // behind so many of them none uses a link
   const kernels::ReduceKernels* kernels_ = nullptr;

@@ -72,6 +72,39 @@ TEST_F(OperationsAtOnce, copy_eight_kilobytes_that_nobody_can_map) {
   Memory::process().free(mapped, MemoryKind::kDevice);
 }
 
+// Who lends waits for the reader, which is for who waits anyway.
+TEST_F(OperationsAtOnce, copy_what_they_could_lend_unless_each_is_waited_for) {
+  constexpr std::size_t kBytes = 8192;
+  std::byte* const mapped = Memory::process().allocate(kBytes, MemoryKind::kDevice, 0);
+  std::fill_n(mapped, kBytes, std::byte{7});
+  const std::function<void()> kinds[] = {[&] {
+                                           submit(0, Collective::kBroadcast, kBytes, mapped);
+                                           submit(1, Collective::kBroadcast, kBytes);
+                                         },
+                                         [&] {
+                                           submit_message(0, true, kBytes, mapped);
+                                           submit_message(1, false, kBytes);
+                                         }};
+  for (const auto& send : kinds) {
+    const auto copies_sent = [&] {
+      synchronize();
+      for (Seen& each : seen) each.forget();
+      got[1][kBytes - 1] = std::byte{0};
+      send();
+      const int copies = seen[0].quiet;
+      synchronize();
+      EXPECT_EQ(got[1][kBytes - 1], std::byte{7});
+      return copies;
+    };
+    send();
+    send();
+    EXPECT_EQ(copies_sent(), 1) << "it did not wait for the last but one";
+    EXPECT_EQ(copies_sent(), 0);
+    EXPECT_EQ(copies_sent(), 0);
+  }
+  Memory::process().free(mapped, MemoryKind::kDevice);
+}
+
 // Who finds nothing wakes nobody.
 TEST_F(OperationsAtOnce, ring_for_what_they_have_done) {
   const auto message = seen_in([&] {
