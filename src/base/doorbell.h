@@ -11,8 +11,8 @@
 //
 // A fence makes the ringer wait until what it has published has left its core, which takes longer
 // than all else about a short message if another core has the line. ring_lightly() makes none, and
-// so may miss a sleeper that announces itself just then. But stores leave a core within a
-// microsecond, whatever it does meanwhile. So who can be rung that way sleeps for no longer than
+// so may miss a sleeper that announces itself just then. But stores leave a core within
+// microseconds, whatever it does meanwhile. So who can be rung that way sleeps for no longer than
 // kSettled_ns at first, looks once more, still announced, and sees what that ringer has published.
 //
 // Any thread, any process. `wait_any` waits; nothing else does. Nothing here fails: a wait may end
@@ -64,8 +64,7 @@ class Doorbell {
     fence_after_rmw();
     return words_->epoch.load(std::memory_order_seq_cst);
   }
-  // How long after that a look sees all that was published before it. (A microsecond would do; one
-  // such sleep in each that is long takes no time to speak of.)
+  // How long after that a look sees all that was published before it, amply.
   static constexpr std::int64_t kSettled_ns = 100'000;
   void retract() noexcept { words_->sleepers.fetch_sub(1, std::memory_order_relaxed); }
 
@@ -73,6 +72,7 @@ class Doorbell {
   struct Ticket {
     const Doorbell* bell;
     std::uint32_t epoch;
+    bool is_rung() const noexcept { return bell->words_->epoch.load() != epoch; }
   };
   // Sleeps until one of the bells rings or `timeout_ns` (< 0: no limit) has passed.
   static void wait_any(std::span<const Ticket> tickets, std::int64_t timeout_ns) noexcept;

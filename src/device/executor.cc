@@ -3,9 +3,9 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "src/base/scope_exit.h"
+#include "src/device/drive_scope.h"
 #include "src/device/driver_thread.h"
 #include "src/device/process_life.h"
 #include "src/topology/machine.h"
@@ -13,7 +13,6 @@
 namespace catenary {
 namespace {
 
-constexpr std::int64_t kLongestSleep_ns = 50'000'000;  // then look at everything again
 constexpr std::int64_t kCheckEvery_ns = 1'000'000;
 constexpr int kTasksPerTurn = 32;  // of one stream, before the others' turn
 
@@ -37,25 +36,6 @@ bool check_or_fail(Task& task) noexcept {
 
 }  // namespace
 
-// Holds the drive lock. Leaving tells the peers of what was begun, and rings for those who wait
-// here if something moved, or if they asked.
-class Executor::DriveScope {
- public:
-  explicit DriveScope(Executor& executor) noexcept : executor_(executor) {}
-  ~DriveScope() {
-    const bool asked = executor_.unlock();
-    if (begun != nullptr) begun->tell_peers();
-    if (moved || (asked && !watching)) executor_.bell_.ring_lightly();
-  }
-  bool moved = false;
-  // This thread goes to sleep on the heads' doorbells itself, so others need not be woken for that.
-  bool watching = false;
-  Beginning* begun = nullptr;
-
- private:
-  Executor& executor_;
-};
-
 // Counts a thread that waits for this executor's work. When it leaves, another one may have to
 // look.
 class Executor::WatchScope {
@@ -71,29 +51,6 @@ class Executor::WatchScope {
 
  private:
   Executor& executor_;
-};
-
-// A sleep that is listed while it may touch doorbells of tasks.
-class Executor::SleepScope {
- public:
-  SleepScope(Executor& executor, bool heeds_descriptors) : executor_(executor) {
-    const std::lock_guard lock(executor_.sleeps_mutex_);
-    number_ = executor_.next_sleep_++;
-    executor_.sleeps_.push_back(number_);
-    sleep_.emplace(executor_.bell_, executor_.alarm_, heeds_descriptors);
-  }
-  ~SleepScope() {
-    sleep_.reset();
-    const std::lock_guard lock(executor_.sleeps_mutex_);
-    std::erase(executor_.sleeps_, number_);
-  }
-  Sleep& operator*() noexcept { return *sleep_; }
-  Sleep* operator->() noexcept { return &*sleep_; }
-
- private:
-  Executor& executor_;
-  std::uint64_t number_ = 0;
-  std::optional<Sleep> sleep_;
 };
 
 Executor::Executor(int ordinal)
@@ -215,7 +172,8 @@ bool Executor::try_at_once(Stream& stream, Beginning& beginning) {
 }
 
 // Who put something into the inbox tries the lock afterwards, unless he leaves it to those whom he
-// wakes, and who unlocks looks into the inbox afterwards, so nothing stays there unseen.
+// wakes, and who unlocks looks into the inbox afterwards. If he does so lightly both may miss it:
+// then it is for those whom the other one rings, or for the thread that he arms.
 bool Executor::try_drive() {
   bool moved = false;
   do {
@@ -450,51 +408,6 @@ void Executor::check_if_due(std::int64_t now) {
   if (!lock_.try_lock()) return;
   DriveScope drive(*this);
   drive.moved = check_heads(now);
-}
-
-void Executor::quiesce_doorbells() {
-  std::uint64_t later = 0;
-  {
-    const std::lock_guard lock(sleeps_mutex_);
-    later = next_sleep_;
-  }
-  const auto is_old = [later](std::uint64_t number) { return number < later; };
-  for (;;) {
-    {
-      const std::lock_guard lock(sleeps_mutex_);
-      if (std::none_of(sleeps_.begin(), sleeps_.end(), is_old)) return;
-    }
-    bell_.ring();
-    ::sched_yield();
-  }
-}
-
-// Announce, look again, wait; but for long only after another look, for what rings without a fence.
-void Executor::sleep_until_rung(Backoff& backoff, const Condition& condition,
-                                std::int64_t most_ns) {
-  SleepScope sleep(*this, backoff.heeds_descriptors());
-  bool told = false;
-  for (const std::int64_t ns : {Doorbell::kSettled_ns, kLongestSleep_ns}) {
-    if (look_before_sleep(*sleep)) return backoff.restart();
-    if (told || condition.holds()) break;
-    told = sleep->wait(std::min(most_ns, ns), backoff.blind_sleep_ns());
-  }
-  backoff.after_sleep(told);
-}
-
-// Whether something has moved. Only who gets the lock can see what wakes the heads; who does not
-// sleeps on the device's own, which the holder rings when it leaves.
-bool Executor::look_before_sleep(Sleep& sleep) {
-  if (!lock_.try_lock_or_ask()) return false;
-  DriveScope drive(*this);
-  drive.moved = drain_inbox();
-  for (Stream* stream : active_) {
-    if (!gated(*stream)) sleep.add(stream->items_.front().task->wakers());
-  }
-  drive.moved |= pass();
-  drive.moved |= check_heads(now_ns());
-  drive.watching = !drive.moved;
-  return drive.moved;
 }
 
 }  // namespace catenary

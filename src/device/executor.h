@@ -181,6 +181,7 @@ class Executor {
   void sleep_until_rung(Backoff& backoff, const Condition& condition, std::int64_t most_ns);
   std::uint64_t visits() const noexcept { return visits_.load(std::memory_order_relaxed); }
 
+  static constexpr std::int64_t kLongestSleep_ns = 50'000'000;  // then look at everything again
   static constexpr std::size_t kApart = 128;  // processors fetch cache lines in pairs
 
   const int ordinal_;

@@ -10,6 +10,10 @@ namespace catenary {
 template <typename T>
 class RingQueue {
  public:
+  RingQueue() = default;
+  RingQueue(const RingQueue&) = delete;
+  RingQueue& operator=(const RingQueue&) = delete;
+
   bool empty() const noexcept { return first_ == last_; }
   std::size_t count() const noexcept { return last_ - first_; }
   T& front() noexcept { return slots_[first_ & (room_ - 1)]; }

@@ -69,10 +69,19 @@ bool Sleep::add_descriptors(std::span<const int> descriptors) noexcept {
   return true;
 }
 
+void Sleep::begin_anew() noexcept {
+  is_blind_ = false;
+  descriptor_count_ = has_alarm_ ? 1 : 0;
+}
+
+bool Sleep::is_rung() const noexcept {
+  return std::any_of(tickets_, tickets_ + bell_count_,
+                     [](const Doorbell::Ticket& ticket) { return ticket.is_rung(); });
+}
+
+// Who waits for descriptors hears no other bell than the device's own.
 bool Sleep::wait(std::int64_t most_ns, std::int64_t blind_ns) noexcept {
-  const bool hears_own_bell_only = has_alarm_ && bell_count_ > 1;
-  const std::int64_t longest =
-      is_blind_ || hears_own_bell_only ? std::min(most_ns, blind_ns) : most_ns;
+  const std::int64_t longest = ends_soon() ? std::min(most_ns, blind_ns) : most_ns;
   if (!has_alarm_) {
     Doorbell::wait_any({tickets_, static_cast<std::size_t>(bell_count_)}, longest);
     return false;

@@ -57,6 +57,14 @@ class Sleep {
 
   // To be called before the last look. What cannot wake it is found by looking again soon.
   void add(const Task::Wakers& wakers) noexcept;
+  // All are to be added anew; those that were stay announced.
+  void begin_anew() noexcept;
+  // How many bells are announced.
+  int bells() const noexcept { return bell_count_; }
+  // Whether one of them has rung since it was announced.
+  bool is_rung() const noexcept;
+  // Whether a wait is no longer than `blind_ns`.
+  bool ends_soon() const noexcept { return is_blind_ || (has_alarm_ && bell_count_ > 1); }
   // No longer than `most_ns`; than `blind_ns`, where something may happen that does not wake it.
   // Whether a descriptor has told of something.
   bool wait(std::int64_t most_ns, std::int64_t blind_ns) noexcept;

