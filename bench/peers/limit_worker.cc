@@ -149,20 +149,32 @@ class Runner {
   }
 
   // Thread 0 and thread 1 wait for each other's lines in turn.
+  void volley(int times) {
+    static std::atomic<std::uint64_t> ball{0};
+    if (self_ > 1) return;
+    const auto first = ball.load(std::memory_order_relaxed) / 2 * 2;
+    for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(times); ++i) {
+      const std::uint64_t mine = first + 2 * i + static_cast<std::uint64_t>(self_);
+      while (ball.load(std::memory_order_acquire) != mine) {
+      }
+      ball.store(mine + 1, std::memory_order_release);
+    }
+  }
+
   void ping_pong() {
     if (team_.threads() < 2) return;
-    static std::atomic<std::uint64_t> ball{0};
-    const double each = time_of([&](int times) {
-      if (self_ > 1) return;
-      const auto first = ball.load(std::memory_order_relaxed) / 2 * 2;
-      for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(times); ++i) {
-        const std::uint64_t mine = first + 2 * i + static_cast<std::uint64_t>(self_);
-        while (ball.load(std::memory_order_acquire) != mine) {
-        }
-        ball.store(mine + 1, std::memory_order_release);
-      }
-    });
+    const double each = time_of([&](int times) { volley(times); });
     if (speaks()) std::printf("ping_pong %.2f\n", each * 1e3 / 2);
+  }
+
+  // How far the cores are from each other just now; 0 of a single one.
+  double line_ns() {
+    if (team_.threads() < 2) return 0;
+    constexpr int kVolleys = 300;
+    double least = time_once([&](int times) { volley(times); }, kVolleys);
+    for (int again = 0; again < 2; ++again)
+      least = std::min(least, time_once([&](int times) { volley(times); }, kVolleys));
+    return least * 1e3 / 2;
   }
 
   void copy(std::size_t bytes) {
@@ -199,11 +211,17 @@ class Runner {
 
   // Types differ in nothing that is looked at here: each size is measured once.
   void run_point(const Point& point) {
-    double& least = known_[{point.operation, point.bytes}];
-    if (least == 0) least = least_time(point);
+    Known& known = known_[{point.operation, point.bytes}];
+    if (known.least == 0) {
+      const double before = line_ns();
+      known.least = least_time(point);
+      known.line_ns = std::max(before, line_ns());
+    }
     if (!speaks()) return;
-    std::printf("point %s %s %zu loop %.4f\n", operation_name(point.operation),
-                type_name(point.type), point.bytes, least);
+    std::printf("point %s %s %zu loop %.4f", operation_name(point.operation), type_name(point.type),
+                point.bytes, known.least);
+    if (known.line_ns > 0) std::printf("@%.1f", known.line_ns);
+    std::printf("\n");
     std::fflush(stdout);
   }
 
@@ -241,7 +259,11 @@ class Runner {
   const int self_;
   std::uint64_t number_ = 0;
   std::uint64_t tiny_number_ = 0;
-  std::map<std::pair<Operation, std::size_t>, double> known_;
+  struct Known {
+    double least = 0;
+    double line_ns = 0;  // while that was measured
+  };
+  std::map<std::pair<Operation, std::size_t>, Known> known_;
 };
 
 }  // namespace

@@ -271,7 +271,7 @@ class Communicator final : public RunOwner {
   std::uint64_t message_stamp_ = 0;            // what groups like that one are stamped with
   bool last_go_past_caches_ = false;           // those
   RecentOutputs recent_outputs_;
-  // Whether the device's users waited after each of the last short operations that only send.
+  // For runs_ahead(): how often users of the device had waited, and after how many operations.
   std::uint64_t returns_seen_ = 0;
   int waited_in_a_row_ = 0;
 

@@ -8,7 +8,7 @@
 // at that step and knows what to do about it. The same for sends and receives, which have no steps:
 // send_short(), keep_short().
 //
-// Peers are not rung while the drive lock is held: ring_peers() is for afterwards.
+// Peers are not rung by that, but by ring_peers(), best once the drive lock is given back.
 //
 // Threads: who holds the drive lock; ring_peers() any. Nothing waits. Failure: what links throw.
 #pragma once

@@ -130,6 +130,13 @@ class DistanceOfCores(unittest.TestCase):
         self.assertEqual(results.unusual(), (4, 10))
         self.assertEqual(results.usual_lines(), [30, 25, 55, 29, 31, 31])
 
+    def test_a_limit_is_that_of_such_times(self):
+        results = self.results("5@30 5@30 5@31", "5@30")
+        for number, sample in enumerate(("1@300", "4@31", "3@29")):
+            results.add("limit-private", number, parse_report(f"point all_reduce float 8 loop {sample}\ndone\n", 2))
+        self.assertEqual(results.spread(SMALL, "limit-private").median, 3)
+        self.assertAlmostEqual(results.share_of_limit(SMALL, "mpich"), 0.6)
+
     def test_what_was_never_measured_so_counts_all_the_same(self):
         results = self.results("9@160 7@160")
         results.add("openmpi", 0, parse_report("point all_reduce float 8 loop 1@30 1@30 1@30\ndone\n", 2))
