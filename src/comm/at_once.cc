@@ -5,6 +5,7 @@
 // counts a task. All is under the issue lock and the drive lock together, so that nobody sees
 // anything in between. Only where peers ring: other links get nowhere unless they are polled.
 
+#include <algorithm>
 #include <type_traits>
 
 #include "src/comm/communicator.h"
@@ -270,10 +271,11 @@ bool Communicator::may_be_lent(const void* memory, std::size_t bytes) const {
 // as that; he does go on, unless he waits each time all the same. (Two times, since some wait after
 // every so many.) Who receives does as he does, and so mostly expects what comes.
 bool Communicator::runs_ahead() {
+  constexpr int kEnough = 2;
   const std::uint64_t returns = device_.executor().returns();
-  waited_in_a_row_ = returns != returns_seen_ ? waited_in_a_row_ + 1 : 0;
+  waited_in_a_row_ = returns != returns_seen_ ? std::min(waited_in_a_row_ + 1, kEnough) : 0;
   returns_seen_ = returns;
-  return waited_in_a_row_ < 2;
+  return waited_in_a_row_ < kEnough;
 }
 
 // The end of a link that a short message can be sent on: it has been used, and needs no polls. It

@@ -50,21 +50,20 @@ void Executor::quiesce_doorbells() {
   }
 }
 
-// Announce, look again, wait; but for long only on bells that were announced before a short sleep,
-// for what rings without a fence (doorbell.h).
+// Announce, look again, wait; but for long only on bells that have been announced for a while, for
+// what rings without a fence (doorbell.h).
 void Executor::sleep_until_rung(Backoff& backoff, const Condition& condition,
                                 std::int64_t most_ns) {
   SleepScope sleep(*this, backoff.heeds_descriptors());
-  int settled = 0;  // so many bells were
   bool told = false;
   for (bool is_over = false; !is_over;) {
     if (look_before_sleep(*sleep)) return backoff.restart();
-    if (condition.holds()) break;
-    const bool is_last = sleep->ends_soon() || sleep->bells() == settled;
-    settled = sleep->bells();
+    if (condition.holds() || sleep->is_rung()) break;
+    const bool is_settled = now_ns() - sleep->announced_ns() >= Doorbell::kSettled_ns;
+    const bool is_last = is_settled || sleep->ends_soon();
     const std::int64_t longest_ns = is_last ? kLongestSleep_ns : Doorbell::kSettled_ns;
     told = sleep->wait(std::min(most_ns, longest_ns), backoff.blind_sleep_ns());
-    is_over = is_last || told || sleep->is_rung();
+    is_over = is_last || told;
   }
   backoff.after_sleep(told);
 }

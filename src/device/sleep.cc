@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "src/base/clock.h"
 #include "src/base/fence.h"
 
 namespace catenary {
@@ -52,6 +53,7 @@ bool Sleep::add(Doorbell* bell) noexcept {
   if (bell_count_ == kMostBells) return false;
   bells_[bell_count_] = bell;
   tickets_[bell_count_++] = {bell, bell->announce()};
+  announced_ns_ = now_ns();
   return true;
 }
 

@@ -59,8 +59,8 @@ class Sleep {
   void add(const Task::Wakers& wakers) noexcept;
   // All are to be added anew; those that were stay announced.
   void begin_anew() noexcept;
-  // How many bells are announced.
-  int bells() const noexcept { return bell_count_; }
+  // Since when all bells have been announced.
+  std::int64_t announced_ns() const noexcept { return announced_ns_; }
   // Whether one of them has rung since it was announced.
   bool is_rung() const noexcept;
   // Whether a wait is no longer than `blind_ns`.
@@ -80,6 +80,7 @@ class Sleep {
   bool is_blind_ = false;
   bool has_alarm_ = false;
   int bell_count_ = 0;
+  std::int64_t announced_ns_ = 0;
   int descriptor_count_ = 0;  // the alarm's is the first
   Doorbell* bells_[kMostBells];
   Doorbell::Ticket tickets_[kMostBells];

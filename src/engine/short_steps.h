@@ -44,7 +44,7 @@ class ShortSteps {
   explicit operator bool() const { return !moves_.empty(); }
   // Of the longest message.
   std::size_t longest_bytes() const { return longest_bytes_; }
-  // This rank only sends, or only receives.
+  // This rank does not both send and receive.
   bool go_one_way() const { return !(sends_ && receives_); }
   void begin(const void* input, void* output, std::uint32_t sequence) {
     descriptor_.sequence = sequence;

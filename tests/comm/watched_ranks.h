@@ -158,8 +158,12 @@ struct WatchedRanks : testing::Test {
     ranks[rank]->submit({.operations = {}, .messages = both});
   }
   void synchronize_one(std::size_t rank) { stream(rank).synchronize(); }
+  // Then nobody drives, either, so that what comes next can be done at once.
   void synchronize() {
-    for (std::size_t rank = 0; rank < 2; ++rank) stream(rank).synchronize();
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      stream(rank).synchronize();
+      while (ranks[rank]->device().executor().driver_at_work()) std::this_thread::yield();
+    }
   }
   // Once links are made and known, what `operation` makes of them.
   std::array<Counts, 2> seen_in(const std::function<void()>& operation) {
