@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -172,9 +173,10 @@ class Runner {
   // How far the cores are from each other just now; 0 of a single one.
   double line_ns() {
     if (team_.threads() < 2) return 0;
+    constexpr int kSamples = 3;
     constexpr int kVolleys = 300;
-    double least = time_once([&](int times) { volley(times); }, kVolleys);
-    for (int again = 0; again < 2; ++again)
+    double least = HUGE_VAL;
+    for (int i = 0; i < kSamples; ++i)
       least = std::min(least, time_once([&](int times) { volley(times); }, kVolleys));
     return least * 1e3 / 2;
   }

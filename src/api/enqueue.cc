@@ -87,9 +87,7 @@ void check_in_place(const Given& given) {
 // Mostly they are the same, or far from each other whatever the type.
 void check_apart(const Given& given, const OperationRequest& request, const Communicator& comm) {
   constexpr std::size_t kLongestElement = element_bytes(DataType::kFloat64);
-  const auto input = reinterpret_cast<std::uintptr_t>(given.send);
-  const auto output = reinterpret_cast<std::uintptr_t>(given.receive);
-  const std::size_t apart = input < output ? output - input : input - output;
+  const std::size_t apart = bytes_apart(given.send, given.receive);
   if (apart == 0 || apart / kLongestElement >= given.count) return;
   check_neighbours(given, request, comm);
 }

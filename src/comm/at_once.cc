@@ -269,7 +269,8 @@ bool Communicator::may_be_lent(const void* memory, std::size_t bytes) const {
 
 // Who lends waits for the reader. So who only sends, and goes on, had better copy what is as short
 // as that; he does go on, unless he waits each time all the same. (Two times, since some wait after
-// every so many.) Who receives does as he does, and so mostly expects what comes.
+// every so many.) Who receives does as he does, and so mostly expects what comes. To be asked once
+// for each of them.
 bool Communicator::runs_ahead() {
   constexpr int kEnough = 2;
   const std::uint64_t returns = device_.executor().returns();

@@ -19,16 +19,21 @@ enum class Overlap : std::uint8_t {
   kAskew,
 };
 
-// The same of buffers that may reach each other.
+// From the beginning of one buffer to that of the other.
+inline std::size_t bytes_apart(const void* one, const void* other) {
+  const auto first = reinterpret_cast<std::uintptr_t>(one);
+  const auto second = reinterpret_cast<std::uintptr_t>(other);
+  return first < second ? second - first : first - second;
+}
+
+// overlap_of() of buffers that may reach each other.
 Overlap overlap_of_neighbours(const OperationRequest& request, int rank, int nranks);
 
 // Mostly without a call: the longer buffer does not reach from one to the other, or they are one.
 inline Overlap overlap_of(const OperationRequest& request, int rank, int nranks) {
   if (request.parts == nullptr) {
     const bool has_parts = holds_part_per_rank(request.kind);
-    const auto input = reinterpret_cast<std::uintptr_t>(request.input);
-    const auto output = reinterpret_cast<std::uintptr_t>(request.output);
-    const std::size_t apart = input < output ? output - input : input - output;
+    const std::size_t apart = bytes_apart(request.input, request.output);
     const std::size_t parts = has_parts ? static_cast<std::size_t>(nranks) : 1;
     if (apart >= request.count * parts * element_bytes(request.type)) return Overlap::kNone;
     if (apart == 0 && !has_parts) return Overlap::kInPlace;

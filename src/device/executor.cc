@@ -172,9 +172,8 @@ bool Executor::try_at_once(Stream& stream, Beginning& beginning) {
 }
 
 // Who put something into the inbox tries the lock afterwards, unless he leaves it to those whom he
-// wakes, and who unlocks looks into the inbox afterwards. Who unlocks lightly
-// may miss it, and be missed: then it is for those whom the first one rings, or the thread that he
-// arms.
+// wakes, and who unlocks looks into the inbox afterwards. Who unlocks lightly may miss it, and be
+// missed: then it is for those whom the first one rings, or the thread that he arms.
 bool Executor::try_drive() {
   bool moved = false;
   do {

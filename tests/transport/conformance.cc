@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "src/base/error.h"
-#include "src/base/fence.h"
 
 namespace catenary::test {
 namespace {
