@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -67,6 +68,13 @@ class Membership {
   bool wait_for_settled(std::uint32_t step, const Wait& wait) {
     return line_.wait_for_settled(step, wait);
   }
+  // Asks whether the root is there still. False: there is none any more.
+  bool ask_root() { return line_.ask(); }
+  // Whether it has said so since, which a poll brings, or has left.
+  bool has_root_answered() { return line_.is_answered(); }
+  bool lives_with_root(int rank) { return line_.lives_with_root(rank); }
+  // "ranks 0, 1 (host:pid)": those that live in the root's process, if any are left.
+  std::string root_text() { return line_.root_text(); }
   // Goodbye: from now on this rank's silence, or its process's end, is no death.
   void leave() noexcept { line_.goodbye(); }
 

@@ -93,9 +93,7 @@ void RootLine::give_up(Lock& lock, const Wait& wait, std::string_view what,
 }
 
 MissingMessage RootLine::ask_who_is_missing(Lock& lock) {
-  if (!channel_) return {};
-  missing_.reset();
-  channel_->send(Frame{MessageType::kQuery, {}});
+  if (!ask_locked()) return {};
   const Wait wait = {Deadline::after_ms(kAnswerMs), nullptr};
   ++waiting_;
   while (channel_ && !missing_ && !fault_ && !wait.deadline.passed()) {
@@ -123,6 +121,39 @@ std::optional<Error> RootLine::poll() {
 bool RootLine::has_left(int rank) {
   const std::lock_guard lock(mutex_);
   return left_ranks_.contains(rank);
+}
+
+bool RootLine::ask() {
+  const std::lock_guard lock(mutex_);
+  return ask_locked();
+}
+
+bool RootLine::ask_locked() {
+  if (!channel_) return false;
+  missing_.reset();
+  channel_->send(Frame{MessageType::kQuery, {}});
+  return true;
+}
+
+bool RootLine::is_answered() {
+  const std::lock_guard lock(mutex_);
+  return missing_ || !channel_;
+}
+
+bool RootLine::lives_with_root(int rank) {
+  const std::lock_guard lock(mutex_);
+  return root_ranks_.contains(rank);
+}
+
+std::string RootLine::root_text() {
+  const std::lock_guard lock(mutex_);
+  return root_text_locked();
+}
+
+std::string RootLine::root_text_locked() const {
+  if (root_ranks_.empty()) return "the process of the root (" + root_.text() + ")";
+  const std::vector<int> ranks(root_ranks_.begin(), root_ranks_.end());
+  return name_ranks(ranks) + " (" + root_.text() + ")";
 }
 
 std::vector<ClaimMessage> RootLine::take_claims() {
@@ -251,9 +282,7 @@ void RootLine::on_root_lost() {
     fault_.emplace(ErrorCode::kSystem, "the root service of this process has ended" +
                                            (closed ? std::string() : reason));
   } else if (!root_ranks_.empty()) {
-    fault_.emplace(ErrorCode::kRemote,
-                   name_ranks(std::vector<int>(root_ranks_.begin(), root_ranks_.end())) + " (" +
-                       root_.text() + ")" + reason);
+    fault_.emplace(ErrorCode::kRemote, root_text_locked() + reason);
   } else if (!welcome_) {
     fault_.emplace(ErrorCode::kRemote, "the process of the root (" +
                                            (root_.host.empty() ? root_address_ : root_.text()) +

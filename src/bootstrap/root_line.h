@@ -39,6 +39,10 @@ class RootLine {
   void send(const Frame& frame);
   std::optional<Error> poll();
   bool has_left(int rank);
+  bool ask();
+  bool is_answered();
+  bool lives_with_root(int rank);
+  std::string root_text();
   std::vector<ClaimMessage> take_claims();
   void report(const Error& error);
   void goodbye() noexcept;
@@ -56,7 +60,9 @@ class RootLine {
   void advance();
   bool accept(const Frame& frame);
   void on_root_lost();
+  std::string root_text_locked() const;
   void report_locked(const Error& error);
+  bool ask_locked();
   [[noreturn]] void give_up(Lock& lock, const Wait& wait, std::string_view what,
                             std::int64_t waited_ns);
   MissingMessage ask_who_is_missing(Lock& lock);

@@ -18,8 +18,6 @@ namespace {
 
 // Bytes that the opening of a message needs beside its data.
 constexpr std::size_t kSlotOverhead = kPaddedDescriptorBytes;
-// How long a rank that lost a connection waits to hear of a death elsewhere.
-constexpr std::int64_t kNewsWait_ms = 20;
 // How often a program that asks all the time for the communicator's failure has links looked at.
 constexpr std::int64_t kLookEvery_ns = 50'000'000;
 
@@ -429,7 +427,7 @@ bool Communicator::run_failed(const std::exception& error) noexcept {
   if (failed_.load(std::memory_order_acquire)) return true;
   const auto* known = dynamic_cast<const Error*>(&error);
   if (known != nullptr && known->code() == ErrorCode::kRemote && joined()) {
-    if (!loss_) loss_ = {*known, Deadline::after_ms(kNewsWait_ms)};
+    if (!loss_) loss_.emplace(*known, *membership_, config_);
     in_trouble_.store(true, std::memory_order_release);
     return false;
   }
@@ -447,13 +445,11 @@ Error Communicator::first_of(const std::exception& error) const {
   return as_error(error);
 }
 
-// A connection may be lost because a third rank died, and the other end heard of it and gave up
-// before we did. Who it was the control plane knows, or will know in a moment.
 bool Communicator::may_go_on_in_trouble() {
   throw_if_failed();
   if (!loss_) return true;
   hear_news();
-  if (loss_->until.passed()) fail(loss_->error, true);
+  if (const std::optional<Error> verdict = loss_->verdict()) fail(*verdict, true);
   throw_if_failed();
   return false;
 }

@@ -24,6 +24,7 @@
 #include "src/bootstrap/membership.h"
 #include "src/bootstrap/unique_id.h"
 #include "src/comm/ledger.h"
+#include "src/comm/loss.h"
 #include "src/comm/operation_request.h"
 #include "src/comm/plan_cache.h"
 #include "src/comm/recent_outputs.h"
@@ -238,11 +239,6 @@ class Communicator final : public RunOwner {
   bool orphaned_ = false;              // whoever ends the last run deletes this
   std::optional<StallWatch> stall_watch_;
   Ledger ledger_;
-  // A connection that was lost, and until when to wait for news of who died.
-  struct Loss {
-    Error error;
-    Deadline until;
-  };
   std::optional<Loss> loss_;
 
   // Guarded by issue_lock_. It is held from taking turns until the streams know of them. Who holds

@@ -143,7 +143,8 @@ void PathWatch::look(int peer, Path& path) const {
   const short events =
       events_of(path.socket.get(), path.state == State::kDialing ? POLLOUT : POLLIN);
   if (events == 0) {
-    if (path.until && path.until->passed()) throw_lost(rank_, peer, "its host does not answer");
+    if (path.until && path.until->passed())
+      throw LostConnection(rank_, peer, "its host does not answer");
     return;
   }
   if (const int number = pending_error(path.socket.get())) return failed(peer, path, number);
@@ -200,7 +201,7 @@ void PathWatch::failed(int peer, Path& path, int error_number) const {
   // the system tries is.
   const bool is_over =
       path.was_reached ? path.until && path.until->passed() : error_number == ETIMEDOUT;
-  if (is_over) throw_lost(rank_, peer, errno_text(error_number));
+  if (is_over) throw LostConnection(rank_, peer, errno_text(error_number));
   if (path.is_given_up && !path.until && !is_own_trouble(error_number)) {
     path.until = Deadline::after_ms(kRedialWait_ms);
   }
@@ -223,7 +224,7 @@ void PathWatch::refused(int peer, Path& path, int error_number) const {
   path.pause = Deadline::after_ms(kPauseAfterRefusal_ms);
   const std::int64_t refused_ms = std::int64_t{path.refusals++} * kPauseAfterRefusal_ms;
   if (refused_ms < patience_s_ * 1000 * kPatiencesRefused) return;
-  throw_lost(
+  throw LostConnection(
       rank_, peer,
       format("nothing comes from there, and connecting to %s fails: %s; is that an interface "
              "of that rank's host which this one reaches? NCCL_SOCKET_IFNAME chooses it",

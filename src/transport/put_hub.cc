@@ -80,7 +80,8 @@ class PutHub::HubSendLink final : public SendLink {
   }
 
   void throw_if_failed() const {
-    if (!state_.failure.empty()) throw_lost(hub_.context_.rank, state_.spec.peer, state_.failure);
+    if (!state_.failure.empty())
+      throw LostConnection(hub_.context_.rank, state_.spec.peer, state_.failure);
   }
 
   PutHub& hub_;
@@ -95,7 +96,8 @@ class PutHub::HubRecvLink final : public RecvLink {
     const std::lock_guard lock(hub_.mutex_);
     const std::uint64_t slot = state_.released % hub_.context_.slots;
     if (state_.memory == nullptr || !state_.arrivals[slot].is_here) {
-      if (!state_.failure.empty()) throw_lost(hub_.context_.rank, state_.spec.peer, state_.failure);
+      if (!state_.failure.empty())
+        throw LostConnection(hub_.context_.rank, state_.spec.peer, state_.failure);
       return {};
     }
     const std::byte* const begin = state_.ring.data() + slot * hub_.stride_;
@@ -210,7 +212,7 @@ void PutHub::check_sent() {
   for (const auto& [number, outgoing] : outgoing_) {
     if (outgoing.failure.empty()) continue;
     if (outgoing.has_lost || outgoing.put != outgoing.committed)
-      throw_lost(context_.rank, outgoing.spec.peer, outgoing.failure);
+      throw LostConnection(context_.rank, outgoing.spec.peer, outgoing.failure);
   }
 }
 

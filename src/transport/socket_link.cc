@@ -130,7 +130,7 @@ void SocketSender::check_sent() {
 
 void SocketSender::throw_if_failed() const {
   if (failure_.empty()) return;
-  throw_lost(ends_.rank, ends_.peer, failure_);
+  throw LostConnection(ends_.rank, ends_.peer, failure_);
 }
 
 void SocketSender::send_staged() {
@@ -217,7 +217,7 @@ ByteView SocketReceiver::try_peek() {
     }
     if (received_ == released_) {
       if (failure_.empty()) return {};
-      throw_lost(ends_.rank, ends_.peer, failure_);
+      throw LostConnection(ends_.rank, ends_.peer, failure_);
     }
   }
   const std::size_t slot = released_ % shape_.slots;

@@ -8,9 +8,9 @@ ByteView RecvLink::borrow(const Loan&, std::byte*, bool) {
   throw_error(ErrorCode::kRemote, "a peer lent what cannot be borrowed; its process is faulty");
 }
 
-void throw_lost(int rank, int peer, const std::string& why) {
-  throw_error(ErrorCode::kRemote, "rank %d lost the connection to rank %d: %s", rank, peer,
-              why.c_str());
-}
+LostConnection::LostConnection(int rank, int peer, const std::string& why)
+    : Error(ErrorCode::kRemote,
+            format("rank %d lost the connection to rank %d: %s", rank, peer, why.c_str())),
+      peer_(peer) {}
 
 }  // namespace catenary

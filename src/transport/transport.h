@@ -28,6 +28,7 @@
 #include "src/base/config.h"
 #include "src/base/copy.h"
 #include "src/base/doorbell.h"
+#include "src/base/error.h"
 #include "src/base/types.h"
 #include "src/transport/combination.h"
 #include "src/transport/process_memory.h"
@@ -291,7 +292,14 @@ class Transport {
 };
 
 // What both ends of a link throw when its connection has failed: kRemote.
-[[noreturn]] void throw_lost(int rank, int peer, const std::string& why);
+class LostConnection : public Error {
+ public:
+  LostConnection(int rank, int peer, const std::string& why);
+  int peer() const noexcept { return peer_; }
+
+ private:
+  int peer_;
+};
 
 using Transports = std::vector<std::unique_ptr<Transport>>;
 

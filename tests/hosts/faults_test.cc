@@ -183,6 +183,33 @@ TEST(HostFaults, an_unplugged_host_is_named_on_all_others_within_the_time_that_w
   }
 }
 
+// Rank 2 loses host 0 and gives up. Rank 1, which waits for rank 2, sees no more than that until it
+// has asked the root in vain: it has more patience with hosts that say nothing.
+TEST(HostFaults, an_unplugged_host_is_named_by_who_only_sees_another_rank_give_up) {
+  const Hosts hosts(kShape.hosts);
+  Processes ranks(kShape.ranks(), [&](int rank, Board& board) {
+    ::setenv("CATENARY_PEER_TIMEOUT", rank == 1 ? "2" : "1", 1);
+    settle_on(hosts, kShape, rank);
+    ncclComm_t comm = join(rank, kShape.ranks(), board);
+    TestStream stream;
+    float value = 1;
+    const int next = rank == 0 ? 2 : 1;  // 0 to 2 to 1
+    const auto receive = [&] {
+      if (rank > 0) ncclRecv(&value, 1, ncclFloat32, rank == 2 ? 0 : 2, comm, stream);
+    };
+    receive();
+    if (rank != 1) ncclSend(&value, 1, ncclFloat32, next, comm, stream);
+    stream.finish();
+    receive();
+    board.posts[rank].stage = kReady;
+    end_with_failure(comm, wait_for_failure(comm, 20s), board, board.posts[rank]);
+  });
+  ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
+  ranks.board().event_ns = monotonic_ns();
+  hosts.set_link(0, false);
+  expect_that_all_know(ranks, {0}, kWayLost_ms, 0);
+}
+
 // Both still reach host 0, so that the control plane sees nothing wrong with either.
 TEST(HostPaths, that_are_lost_between_two_hosts_are_an_error_on_all) {
   const Hosts hosts(kShape.hosts);
