@@ -1,10 +1,10 @@
 // A copy that both sides of a link make: the one that wants it takes piece after piece, and the
 // other one, who has given the memory that it is made of and has nothing to do until it is made,
-// takes pieces, too. Whoever is free takes the next, so neither waits for one that is busy
-// elsewhere, but for the last piece under way. What is copied may be combined with an operand of
-// the one that wants it.
+// takes pieces, too: from the end, so that each finds in its caches what it had the last time.
+// Whoever is free takes the next, so neither waits for one that is busy elsewhere, but for the last
+// piece under way. What is copied may be combined with an operand of the one that wants it.
 //
-//     ticket: number of the copy | its next piece     from | to | bytes     pieces of the giver's
+//     ticket: number of the copy | pieces taken     from | to | bytes     pieces of the giver's
 //     operand | how it is combined
 //
 // Zeroed memory is no copy. Who takes a piece changes the ticket, so who closes a copy knows how
@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 namespace catenary {
 
@@ -49,21 +50,21 @@ struct SharedPiece {
 
 class SharedCopy {
  public:
-  // Long enough that taking it costs nothing beside, short enough that the last one is soon done.
-  static constexpr std::size_t kPieceBytes = 32768;
-  // Of what the kernel copies, which is a system call for each.
-  static constexpr std::size_t kKernelsPieceBytes = 131072;
-
-  static constexpr std::size_t piece_bytes(bool by_kernel) {
-    return by_kernel ? kKernelsPieceBytes : kPieceBytes;
+  // Halves, of what is long pieces: so long that to take one costs nothing beside, since its line
+  // has to come from the other core, and so short that the last one is soon done.
+  static constexpr std::size_t kMostPieceBytes = std::size_t{1} << 17;
+  static constexpr std::size_t kPieceAlignment = 4096;
+  static constexpr std::size_t piece_bytes(std::uint64_t bytes) {
+    const std::uint64_t half =
+        (bytes / 2 + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
+    return std::clamp<std::uint64_t>(half, kPieceAlignment, kMostPieceBytes);
   }
-  static constexpr std::uint64_t pieces_of(std::uint64_t bytes, std::size_t piece_bytes) {
-    return (bytes + piece_bytes - 1) / piece_bytes;
+  static constexpr std::uint64_t pieces_of(std::uint64_t bytes) {
+    return (bytes + piece_bytes(bytes) - 1) / piece_bytes(bytes);
   }
-  static constexpr SharedPiece piece(std::uint64_t number, std::uint64_t bytes,
-                                     std::size_t piece_bytes) {
-    const std::uint64_t at = number * piece_bytes;
-    return {at, std::min<std::uint64_t>(piece_bytes, bytes - at)};
+  static constexpr SharedPiece piece(std::uint64_t number, std::uint64_t bytes) {
+    const std::uint64_t at = number * piece_bytes(bytes);
+    return {at, std::min<std::uint64_t>(piece_bytes(bytes), bytes - at)};
   }
   static constexpr std::uint32_t piece_of(std::uint64_t ticket) {
     return static_cast<std::uint32_t>(ticket);
@@ -98,7 +99,7 @@ class SharedCopyOwner {
   // Not before the last one has come to an end.
   void open(const Offer& offer) {
     bytes_ = offer.bytes;
-    piece_bytes_ = SharedCopy::piece_bytes(offer.by_kernel);
+    pieces_ = SharedCopy::pieces_of(bytes_);
     mine_ = theirs_ = 0;
     // Relaxed, all of them: ordered by the store of the ticket.
     words_.from.store(offer.from, std::memory_order_relaxed);
@@ -116,19 +117,18 @@ class SharedCopyOwner {
 
   // The next piece for this side, none if all are taken.
   std::optional<SharedPiece> take() {
-    if (mine_ >= pieces()) return std::nullopt;
+    if (mine_ >= pieces_) return std::nullopt;
     const std::uint32_t next =
         SharedCopy::piece_of(words_.ticket.fetch_add(1, std::memory_order_acq_rel));
-    if (next >= pieces()) return std::nullopt;
-    ++mine_;
-    return SharedCopy::piece(next, bytes_, piece_bytes_);
+    if (next >= pieces_) return std::nullopt;
+    return SharedCopy::piece(mine_++, bytes_);
   }
   // Once, after open(): no piece is taken from now on.
   void close() {
     const std::uint64_t closed = std::uint64_t{number_} << 32 | SharedCopy::kClosed;
     const std::uint64_t taken =
         SharedCopy::piece_of(words_.ticket.exchange(closed, std::memory_order_acq_rel));
-    theirs_ = static_cast<std::uint32_t>(std::min(taken, pieces())) - mine_;
+    theirs_ = static_cast<std::uint32_t>(std::min(taken, pieces_)) - mine_;
   }
   // After close(): a piece that the other side has not begun with yet is not to be copied.
   void cancel() {
@@ -148,12 +148,10 @@ class SharedCopyOwner {
   std::uint32_t giver() const { return words_.giver.load(std::memory_order_relaxed); }
 
  private:
-  std::uint64_t pieces() const { return SharedCopy::pieces_of(bytes_, piece_bytes_); }
-
   SharedCopyWords& words_;
   std::uint32_t number_;
   std::uint64_t bytes_ = 0;
-  std::size_t piece_bytes_ = SharedCopy::kPieceBytes;
+  std::uint64_t pieces_ = 0;
   std::uint32_t mine_ = 0;    // pieces
   std::uint32_t theirs_ = 0;  // known once it is closed
 };
@@ -186,9 +184,8 @@ class SharedCopyGiver {
     std::uint64_t ticket = words_.ticket.load(std::memory_order_acquire);
     const std::uint32_t next = SharedCopy::piece_of(ticket);
     Piece whole = offered(SharedCopy::number_of(ticket));
-    const std::size_t piece_bytes = SharedCopy::piece_bytes(whole.by_kernel);
     // Not by their length alone: where no copy is open, the words may be half of the next one.
-    if (!SharedCopy::is_open(ticket) || next >= SharedCopy::pieces_of(whole.bytes, piece_bytes) ||
+    if (!SharedCopy::is_open(ticket) || next >= SharedCopy::pieces_of(whole.bytes) ||
         !fits(whole)) {
       return std::nullopt;
     }
@@ -196,7 +193,9 @@ class SharedCopyGiver {
     if (!words_.ticket.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acq_rel)) {
       return std::nullopt;
     }
-    const SharedPiece piece = SharedCopy::piece(next, whole.bytes, piece_bytes);
+    if (std::exchange(copy_, whole.copy) != whole.copy) taken_ = 0;
+    const std::uint64_t from_end = SharedCopy::pieces_of(whole.bytes) - ++taken_;
+    const SharedPiece piece = SharedCopy::piece(from_end, whole.bytes);
     whole.from += piece.at;
     whole.to += piece.at;
     whole.operand += piece.at;
@@ -231,6 +230,8 @@ class SharedCopyGiver {
   }
 
   SharedCopyWords& words_;
+  std::uint32_t copy_ = 0;   // that it last took a piece of
+  std::uint32_t taken_ = 0;  // pieces of that
 };
 
 }  // namespace catenary

@@ -57,7 +57,7 @@ struct SlotRingShape {
   std::size_t belt_bytes = 0;  // a multiple of 4096
 
   // Counts up when anything of this changes, so that versions that differ in it do not meet.
-  static constexpr int kForm = 12;
+  static constexpr int kForm = 13;
   static constexpr std::size_t kSharedCopy = 128;
   static constexpr std::size_t kFirstHead = 256;
   static constexpr std::size_t kHeadSpacing = 1152;

@@ -107,7 +107,7 @@ class Communicator final : public RunOwner {
   void check_peers(const GroupRun& run) override;
   void begins(const Descriptor& descriptor) noexcept override { ledger_.begin(descriptor); }
   bool poll_transports() override;
-  bool has_time() const noexcept override { return device_.executor().is_watched(); }
+  bool has_time() const noexcept override { return device_.executor().is_waited_for(); }
   Task::Wakers wakers() override;
   bool run_failed(const std::exception& error) noexcept override;
   void run_over(GroupRun& run) noexcept override;

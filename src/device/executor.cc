@@ -329,6 +329,8 @@ bool Executor::drive_briefly(const Condition& condition, int looks) {
 bool Executor::look_briefly(const Condition& condition, int looks) {
   if (!lock_.try_lock()) return false;
   DriveScope drive(*this);
+  waits_briefly_ = true;
+  const ScopeExit no_more([this] { waits_briefly_ = false; });
   const auto needs_help = [this](const Executor* other) {
     return other != this && other->unwatched();
   };

@@ -118,8 +118,10 @@ class Executor {
   bool unwatched() const noexcept { return pending() && watchers_.load() == 0; }
   // Something that is not over was handed over to the executor's thread.
   bool has_handed_over() const noexcept { return handed_over_.load() != 0; }
-  // A thread waits for something here.
-  bool is_watched() const noexcept { return watchers_.load(std::memory_order_relaxed) > 0; }
+  // A thread waits for something here. From poll(): it may do what only who waits has time for.
+  bool is_waited_for() const noexcept {
+    return waits_briefly_ || watchers_.load(std::memory_order_relaxed) > 0;
+  }
 
   Doorbell& doorbell() noexcept { return bell_; }
   int ordinal() const noexcept { return ordinal_; }
@@ -206,6 +208,7 @@ class Executor {
   std::vector<Stream*> active_;                   // streams that have queued tasks
   std::vector<std::shared_ptr<Stream>> retired_;  // freed when the pass is over
   std::uint64_t next_order_ = 0;
+  bool waits_briefly_ = false;  // who drives has begun to wait, and is no watcher yet
 
   // The sleeps going on, by number.
   std::mutex sleeps_mutex_;

@@ -18,9 +18,10 @@
 namespace catenary {
 namespace {
 
-// Shorter loans, or parts of them, are copied sooner than two can share that. (How long chunks must
-// be, which may be lent in parts, is for who copies to say.)
-constexpr std::size_t kLeastTogether = std::size_t{1} << 17;
+// Shorter loans, or parts of them, one core copies or sums sooner than two can share that, at least
+// between cores that have a cache each.
+constexpr std::size_t kLeastCopiedTogether = std::size_t{1} << 18;
+constexpr std::size_t kLeastSummedTogether = std::size_t{1} << 16;
 
 // How a receiver can borrow: it has mapped our heap; the kernel copies for it.
 constexpr std::uint32_t kByMapping = 1;
@@ -165,7 +166,7 @@ class RingSendLink final : public SendLink {
   bool copies_pay(Fetching fetching, std::size_t bytes) const {
     if (!where_they_pay_) return true;
     const bool can_help = may_write_ && (!peer_reach_ || peer_reach_->process);
-    const bool by_both = fetching == Fetching::kByBoth && bytes >= kLeastTogether && can_help;
+    const bool by_both = fetching == Fetching::kByBoth && bytes >= kLeastCopiedTogether && can_help;
     return by_both ? where_they_pay_->pay_for_both() : where_they_pay_->pay();
   }
 
@@ -246,12 +247,11 @@ class RingRecvLink final : public RecvLink {
   Copied copy_together(ByteView borrowed, const Taking& taking) override {
     std::byte* const into = taking.into;
     if (!is_copying_) {
-      const bool is_there = borrowed.data() == into && taking.operand == nullptr;
-      if (is_there) return Copied::kDone;  // the kernel has put it there
-      const bool is_ours =
-          heap_.holds({into, borrowed.size()}) &&
-          (taking.operand == nullptr || heap_.holds({taking.operand, borrowed.size()}));
-      if (!is_shared(borrowed.size()) || !is_ours || !is_in_peers_heap(borrowed)) {
+      const bool is_copy = taking.operand == nullptr;
+      if (is_copy && borrowed.data() == into) return Copied::kDone;  // the kernel has put it there
+      const bool is_ours = heap_.holds({into, borrowed.size()}) &&
+                           (is_copy || heap_.holds({taking.operand, borrowed.size()}));
+      if (!is_shared(borrowed.size(), is_copy) || !is_ours || !is_in_peers_heap(borrowed)) {
         return Copied::kNothing;
       }
       copy_with_peer(borrowed, taking);
@@ -292,7 +292,9 @@ class RingRecvLink final : public RecvLink {
   bool is_in_peers_heap(ByteView memory) const {
     return SharedHeap{peer_heap_.base, peer_heap_.bytes}.holds(memory);
   }
-  bool is_shared(std::size_t bytes) const { return may_be_helped_ && bytes >= kLeastTogether; }
+  bool is_shared(std::size_t bytes, bool is_copy = true) const {
+    return may_be_helped_ && bytes >= (is_copy ? kLeastCopiedTogether : kLeastSummedTogether);
+  }
   void copy_with_peer(ByteView borrowed, const Taking& taking) {
     const std::byte* const operand = taking.operand;
     SharedCopyOwner::Offer offer{static_cast<std::uint64_t>(borrowed.data() - peer_heap_.base),

@@ -12,7 +12,8 @@
 namespace catenary {
 namespace {
 
-constexpr std::size_t kPiece = SharedCopy::kPieceBytes;
+constexpr std::size_t kPiece = SharedCopy::kMostPieceBytes;
+constexpr std::size_t kShort = 4096;  // is one piece
 constexpr std::uint32_t kProcess = 7;
 
 const auto any = [](auto...) { return true; };
@@ -48,11 +49,11 @@ TEST_F(SharedCopyTest, each_piece_is_one_sides) {
   EXPECT_EQ(owner_.take()->at, 0u);
   const auto helped = giver_.take(kProcess, any);
   ASSERT_TRUE(helped);
-  EXPECT_EQ(helped->from, 1000 + kPiece);
-  EXPECT_EQ(helped->to, 2000 + kPiece);
+  EXPECT_EQ(helped->from, 1000 + 3 * kPiece) << "from the end";
+  EXPECT_EQ(helped->to, 2000 + 3 * kPiece);
   EXPECT_EQ(helped->bytes, kPiece);
   EXPECT_TRUE(helped->past_caches);
-  EXPECT_EQ(owner_.take()->at, 2 * kPiece);
+  EXPECT_EQ(owner_.take()->at, kPiece);
   owner_.close();
   EXPECT_FALSE(giver_.take(kProcess, any)) << "the last piece was not to be given away";
   EXPECT_TRUE(owner_.is_helped());
@@ -85,7 +86,7 @@ TEST_F(SharedCopyTest, says_what_it_is_combined_with) {
   EXPECT_EQ(owner_.take()->at, 0u);
   const auto helped = giver_.take(kProcess, any);
   ASSERT_TRUE(helped);
-  EXPECT_EQ(helped->operand, 3000 + kPiece);
+  EXPECT_EQ(helped->operand, 3000 + 2 * kPiece);
   EXPECT_EQ(helped->combination, 17u);
   EXPECT_TRUE(helped->operand_last);
   owner_.take();
@@ -95,17 +96,20 @@ TEST_F(SharedCopyTest, says_what_it_is_combined_with) {
   EXPECT_EQ(giver_.take(kProcess, any)->combination, 0u) << "that was the last one's";
 }
 
-TEST_F(SharedCopyTest, of_the_kernels_has_longer_pieces) {
-  constexpr std::size_t kLonger = SharedCopy::kKernelsPieceBytes;
-  owner_.open({1000, 2000, kLonger + 1, false, true});
-  EXPECT_EQ(owner_.take()->bytes, kLonger);
+TEST_F(SharedCopyTest, that_is_short_has_two_pieces) {
+  constexpr std::size_t kHalf = 5 * 4096;
+  owner_.open({1000, 2000, 2 * kHalf - 77, false, true});
   const auto helped = giver_.take(kProcess, any);
   ASSERT_TRUE(helped);
-  EXPECT_EQ(helped->from, 1000 + kLonger);
-  EXPECT_EQ(helped->bytes, 1u);
+  EXPECT_EQ(helped->from, 1000 + kHalf);
+  EXPECT_EQ(helped->bytes, kHalf - 77);
   EXPECT_TRUE(helped->by_kernel);
   EXPECT_FALSE(helped->past_caches);
+  EXPECT_EQ(giver_.take(kProcess, any)->from, 1000u) << "the next one from the end";
   EXPECT_FALSE(owner_.take());
+  open(1);
+  EXPECT_EQ(owner_.take()->bytes, 1u);
+  EXPECT_FALSE(giver_.take(kProcess, any));
 }
 
 TEST_F(SharedCopyTest, tells_of_a_piece_that_could_not_be_copied) {
@@ -147,7 +151,7 @@ TEST_F(SharedCopyTest, begins_anew_each_time) {
   EXPECT_FALSE(giver_.take(kProcess, any));
   owner_.close();
   EXPECT_FALSE(owner_.is_helped());
-  open(kPiece);
+  open(kShort);
   const auto piece = giver_.take(kProcess, any);
   ASSERT_TRUE(piece);
   EXPECT_EQ(piece->from, 1000u);
@@ -178,7 +182,7 @@ TEST_F(SharedCopyTest, a_damaged_ticket_ends_it) {
 // Both at once, many copies of odd lengths, every byte; until the other thread, which may have no
 // core for a while, has had its part in enough of them.
 TEST_F(SharedCopyTest, two_threads_copy_all_of_it) {
-  constexpr std::size_t kMost = 12 * kPiece;
+  constexpr std::size_t kMost = 3 * kPiece;
   constexpr int kCopies = 2000;
   constexpr int kHelped = 200;
   std::vector<unsigned char> from(kMost);

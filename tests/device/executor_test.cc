@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -35,6 +36,31 @@ TEST(Executor, is_driven_by_the_thread_that_waits) {
   waiting = true;
   stream.synchronize();
   EXPECT_TRUE(stream.idle());
+}
+
+// Neither the thread that enqueues nor the device's own waits; who does, from his first look on.
+TEST(Executor, tells_tasks_whether_somebody_waits_for_them) {
+  Device& device = fresh_device();
+  Stream& stream = *device.create_stream(true);
+  const std::thread::id waiter = std::this_thread::get_id();
+  bool waits = false;
+  std::vector<bool> told;
+  std::atomic<bool> polled_by_driver{false};
+  stream.enqueue(task_until([&] {
+    const bool is_waiter = std::this_thread::get_id() == waiter;
+    polled_by_driver = polled_by_driver || !is_waiter;
+    if (is_waiter || !waits) told.push_back(device.executor().is_waited_for());
+    return waits && is_waiter;
+  }));
+  ASSERT_TRUE(comes_true([&] { return polled_by_driver.load(); }));
+  const auto hold = [&] { return waits = true; };
+  ASSERT_TRUE(comes_true([&] { return device.executor().try_hold(Condition(hold)); }));
+  const std::size_t before = told.size();
+  stream.synchronize();
+  ASSERT_EQ(told.size(), before + 1);
+  EXPECT_TRUE(told.back());
+  told.pop_back();
+  EXPECT_EQ(std::ranges::count(told, true), 0);
 }
 
 // Whoever hears of a task from what it does may wait for its stream at once.

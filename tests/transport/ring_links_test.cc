@@ -15,7 +15,7 @@
 namespace catenary {
 namespace {
 
-constexpr std::size_t kPiece = SharedCopy::kKernelsPieceBytes;
+constexpr std::size_t kPiece = SharedCopy::kMostPieceBytes;
 constexpr Channel kChannel = Channel::kCollective;
 
 TransportContext context_of(int rank, std::optional<KernelCopies> where_they_pay = {}) {
