@@ -130,6 +130,7 @@ enum class Stores { kCached, kStreaming };
 template <class Element, Stores kStores>
 struct Out {
   using Raw = typename Element::Raw;
+  static constexpr bool kStreams = kStores == Stores::kStreaming;
   std::byte* to;
   explicit Out(void* out) : to(static_cast<std::byte*>(out)) {}
   [[gnu::always_inline]] void put(std::size_t offset, Raw raw) const {
@@ -151,6 +152,7 @@ struct Out {
 template <class Element, Stores kFirst, Stores kSecond>
 struct TwoOuts {
   using Raw = typename Element::Raw;
+  static constexpr bool kStreams = kFirst == Stores::kStreaming || kSecond == Stores::kStreaming;
   Out<Element, kFirst> first;
   Out<Element, kSecond> second;
   TwoOuts(void* out, void* twin) : first(out), second(twin) {}
@@ -171,11 +173,10 @@ struct TwoOuts {
 // Puts what `compute` makes of each block from `offset` bytes on. It is given a reader of the
 // operands at that block, and a block is stored only after all of it is read, so that what `out`
 // stands for may be an operand.
-template <class Element, class Outs, class Compute>
+template <class Element, int kUnroll = Element::kUnroll, class Outs, class Compute>
 [[gnu::always_inline]] inline void for_each_block(Outs out, std::size_t count, Compute compute,
                                                   std::size_t offset = 0) {
   constexpr std::size_t kRawBytes = sizeof(typename Element::Raw);
-  constexpr int kUnroll = Element::kUnroll;
   const std::size_t bytes = count * Element::kElementBytes;
   const auto store_block = [&](auto at) __attribute__((always_inline)) {
     const Block<Element, kUnroll> block = compute(at);
@@ -208,10 +209,20 @@ template <class Element, class Outs, class Compute>
 template <class Element>
 using Cached = Out<Element, Stores::kCached>;
 
+// How many Raws a block of two operands has. Where results go past the caches, operands come from
+// beyond them, and a processor fetches ahead what is read in its order, in which compilers do not
+// load several lines: then it is one line, unless it is fetched ahead as it is.
+template <class Element, class Outs>
+constexpr int unroll_of_two() {
+  constexpr std::size_t kRawBytes = sizeof(typename Element::Raw);
+  if (!Outs::kStreams || requires { Element::kAheadBytes; }) return Element::kUnroll;
+  return kRawBytes < kLineBytes ? kLineBytes / kRawBytes : 1;
+}
+
 template <class Element, ReduceOp kOp, class Outs>
 [[gnu::always_inline]] inline void reduce_to(Outs out, const void* a, const void* b,
                                              std::size_t count, std::size_t offset = 0) {
-  for_each_block<Element>(
+  for_each_block<Element, unroll_of_two<Element, Outs>()>(
       out,
       count, [=](auto at) __attribute__((always_inline)) { return combine<kOp>(at(a), at(b)); },
       offset);
@@ -290,8 +301,13 @@ void fold_streaming(void* out, const void* const* sources, int nsources, std::si
   const std::size_t head = before_streams<Element>(out, count);
   fold<Element, kOp>(out, sources, nsources, head);
   if (head == count) return;
-  fold_from<Element, kOp, Stores::kStreaming>(head * Element::kElementBytes, out, sources, nsources,
-                                              count);
+  const std::size_t offset = head * Element::kElementBytes;
+  if (nsources == 2) {
+    const Out<Element, Stores::kStreaming> past_caches(out);
+    reduce_to<Element, kOp>(past_caches, sources[0], sources[1], count, offset);
+  } else {
+    fold_from<Element, kOp, Stores::kStreaming>(offset, out, sources, nsources, count);
+  }
   Element::fence();
 }
 
