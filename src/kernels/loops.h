@@ -170,10 +170,17 @@ struct TwoOuts {
   }
 };
 
+template <class Element>
+constexpr std::size_t ahead_bytes() {
+  if constexpr (requires { Element::kAheadBytes; }) return Element::kAheadBytes;
+  return 0;
+}
+
 // Puts what `compute` makes of each block from `offset` bytes on. It is given a reader of the
 // operands at that block, and a block is stored only after all of it is read, so that what `out`
 // stands for may be an operand.
-template <class Element, int kUnroll = Element::kUnroll, class Outs, class Compute>
+template <class Element, int kUnroll = Element::kUnroll,
+          std::size_t kAhead = ahead_bytes<Element>(), class Outs, class Compute>
 [[gnu::always_inline]] inline void for_each_block(Outs out, std::size_t count, Compute compute,
                                                   std::size_t offset = 0) {
   constexpr std::size_t kRawBytes = sizeof(typename Element::Raw);
@@ -185,8 +192,7 @@ template <class Element, int kUnroll = Element::kUnroll, class Outs, class Compu
     }
   };
   // Not past the end: what lies there may be another core's, about to be written.
-  if constexpr (requires { Element::kAheadBytes; }) {
-    constexpr std::size_t kAhead = Element::kAheadBytes;
+  if constexpr (kAhead > 0) {
     for (; offset + kUnroll * kRawBytes + kAhead <= bytes; offset += kUnroll * kRawBytes) {
       store_block(WholeAt<Element, kUnroll, kAhead>{offset});
     }
@@ -209,20 +215,24 @@ template <class Element, int kUnroll = Element::kUnroll, class Outs, class Compu
 template <class Element>
 using Cached = Out<Element, Stores::kCached>;
 
-// How many Raws a block of two operands has. Where results go past the caches, operands come from
+// Whether blocks of two operands are lines. Where results go past the caches, operands come from
 // beyond them, and a processor fetches ahead what is read in its order, in which compilers do not
-// load several lines: then it is one line, unless it is fetched ahead as it is.
+// load several lines. It does that better by itself than if it is told. But of 8-bit floats a line
+// takes so long to compute that others are to be computed meanwhile.
 template <class Element, class Outs>
-constexpr int unroll_of_two() {
-  constexpr std::size_t kRawBytes = sizeof(typename Element::Raw);
-  if (!Outs::kStreams || requires { Element::kAheadBytes; }) return Element::kUnroll;
-  return kRawBytes < kLineBytes ? kLineBytes / kRawBytes : 1;
+constexpr bool goes_by_line() {
+  const bool is_slow = Element::kElementBytes == 1 && ahead_bytes<Element>() > 0;
+  return Outs::kStreams && !is_slow;
 }
 
 template <class Element, ReduceOp kOp, class Outs>
 [[gnu::always_inline]] inline void reduce_to(Outs out, const void* a, const void* b,
                                              std::size_t count, std::size_t offset = 0) {
-  for_each_block<Element, unroll_of_two<Element, Outs>()>(
+  constexpr bool kByLine = goes_by_line<Element, Outs>();
+  constexpr std::size_t kRawBytes = sizeof(typename Element::Raw);
+  constexpr int kRawsOfLine = kRawBytes < kLineBytes ? kLineBytes / kRawBytes : 1;
+  for_each_block<Element, kByLine ? kRawsOfLine : Element::kUnroll,
+                 kByLine ? 0 : ahead_bytes<Element>()>(
       out,
       count, [=](auto at) __attribute__((always_inline)) { return combine<kOp>(at(a), at(b)); },
       offset);
