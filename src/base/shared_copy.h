@@ -50,17 +50,18 @@ struct SharedPiece {
 
 class SharedCopy {
  public:
-  // Halves, of what is long pieces: so long that to take one costs nothing beside, since its line
-  // has to come from the other core, and so short that the last one is soon done.
+  // An even number of equal pieces, so that both are done at the same time: as long as may be,
+  // since to take one its line has to come from the other core, and so short that the last is soon
+  // done. Their edges are no element's middle.
   static constexpr std::size_t kMostPieceBytes = std::size_t{1} << 17;
   static constexpr std::size_t kPieceAlignment = 4096;
   static constexpr std::size_t piece_bytes(std::uint64_t bytes) {
-    const std::uint64_t half =
-        (bytes / 2 + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
-    return std::clamp<std::uint64_t>(half, kPieceAlignment, kMostPieceBytes);
+    const std::uint64_t pieces =
+        2 * std::max<std::uint64_t>(1, ceiling(bytes, 2 * kMostPieceBytes));
+    return kPieceAlignment * std::max<std::uint64_t>(1, ceiling(bytes, pieces * kPieceAlignment));
   }
   static constexpr std::uint64_t pieces_of(std::uint64_t bytes) {
-    return (bytes + piece_bytes(bytes) - 1) / piece_bytes(bytes);
+    return ceiling(bytes, piece_bytes(bytes));
   }
   static constexpr SharedPiece piece(std::uint64_t number, std::uint64_t bytes) {
     const std::uint64_t at = number * piece_bytes(bytes);
@@ -76,6 +77,11 @@ class SharedCopy {
   static constexpr std::uint32_t kClosed = UINT32_MAX;
   static constexpr bool is_open(std::uint64_t ticket) {
     return ticket != 0 && piece_of(ticket) != kClosed;
+  }
+
+ private:
+  static constexpr std::uint64_t ceiling(std::uint64_t value, std::uint64_t divisor) {
+    return (value + divisor - 1) / divisor;
   }
 };
 
@@ -183,17 +189,19 @@ class SharedCopyGiver {
   std::optional<Piece> take(std::uint32_t process, const Fits& fits) {
     std::uint64_t ticket = words_.ticket.load(std::memory_order_acquire);
     const std::uint32_t next = SharedCopy::piece_of(ticket);
-    Piece whole = offered(SharedCopy::number_of(ticket));
-    // Not by their length alone: where no copy is open, the words may be half of the next one.
-    if (!SharedCopy::is_open(ticket) || next >= SharedCopy::pieces_of(whole.bytes) ||
-        !fits(whole)) {
+    const std::uint32_t copy = SharedCopy::number_of(ticket);
+    if (std::exchange(copy_, copy) != copy) taken_ = 0;
+    Piece whole = offered(copy);
+    // Not by their length alone: where no copy is open, the words may be half of the next one. A
+    // ticket that counts fewer pieces than were taken here has been turned back.
+    if (!SharedCopy::is_open(ticket) || next < taken_ ||
+        next >= SharedCopy::pieces_of(whole.bytes) || !fits(whole)) {
       return std::nullopt;
     }
     words_.giver.store(process, std::memory_order_relaxed);
     if (!words_.ticket.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acq_rel)) {
       return std::nullopt;
     }
-    if (std::exchange(copy_, whole.copy) != whole.copy) taken_ = 0;
     const std::uint64_t from_end = SharedCopy::pieces_of(whole.bytes) - ++taken_;
     const SharedPiece piece = SharedCopy::piece(from_end, whole.bytes);
     whole.from += piece.at;

@@ -427,7 +427,7 @@ bool Communicator::run_failed(const std::exception& error) noexcept {
   if (failed_.load(std::memory_order_acquire)) return true;
   const auto* known = dynamic_cast<const Error*>(&error);
   if (known != nullptr && known->code() == ErrorCode::kRemote && joined()) {
-    if (!loss_) loss_.emplace(*known, *membership_, config_);
+    if (!loss_) loss_.emplace(*known, *membership_);
     in_trouble_.store(true, std::memory_order_release);
     return false;
   }

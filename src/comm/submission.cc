@@ -391,7 +391,7 @@ Communicator::GroupTraits Communicator::traits_of(std::span<const MessageRequest
   for (const MessageRequest& message : messages) {
     const std::size_t bytes = message.count * element_bytes(message.type);
     (message.sends ? sent : received) += bytes;
-    group.some_are_long = group.some_are_long || bytes >= kLeastHelped;
+    group.some_are_long = group.some_are_long || bytes >= RecvLink::kLeastCopiedTogether;
     group.receives = group.receives || (!message.sends && message.peer != rank_);
   }
   group.past_caches = std::max(sent, received) >= least_past_caches_;

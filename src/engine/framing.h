@@ -21,10 +21,6 @@ inline constexpr std::size_t kLeastLoan = 1024;
 // spares a copy.
 inline constexpr std::size_t kLeastFromMemory = 4096;
 
-// From so many bytes on who has lent a message helps to copy or combine it, if the receiver finds
-// it long enough for that.
-inline constexpr std::size_t kLeastHelped = std::size_t{1} << 16;
-
 // What a message is, if it is a loan: where it would bring `bytes` or more. One that is longer
 // than what is wanted of it at a time stays where it is, with its opening, until all is taken.
 inline std::optional<Loan> loan_in(ByteView message, std::size_t bytes) {

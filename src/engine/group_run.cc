@@ -190,7 +190,7 @@ bool GroupRun::is_taken_back() noexcept {
   forbid_writers();
   CATENARY_WARN(
       format("rank %d has stopped in the middle of writing to the output of an operation that is "
-             "given up; if it goes on, up to 64 KB of that may change once more",
+             "given up; if it goes on, up to 128 KB of that may change once more",
              writer));
   return true;
 }

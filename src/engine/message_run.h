@@ -78,7 +78,9 @@ class MessageRun {
   bool receive_some(ByteView& soon);
   void note_moved(std::size_t bytes);
   void copy_own();
-  bool is_helped() const { return spec_.bytes >= kLeastHelped && spec_.least_loan != SIZE_MAX; }
+  bool is_helped() const {
+    return spec_.bytes >= RecvLink::kLeastCopiedTogether && spec_.least_loan != SIZE_MAX;
+  }
   bool take_together(ByteView borrowed, std::byte* to);
   void keep(const std::byte* data, std::byte* to, std::size_t bytes, ByteView soon = {}) const;
 

@@ -53,7 +53,9 @@ void ScheduleRun::take(const RunSpec& spec) {
   // An operation on nothing still tells its peers so.
   passes_ = std::max<std::size_t>(slicing.passes(), 1);
   const std::size_t longest = slicing.partition().longest_chunk() * element_bytes_;
-  helps_ = spec_.least_loan != SIZE_MAX && longest >= kLeastHelped;
+  const std::size_t least_helped =
+      spec.kernels != nullptr ? RecvLink::kLeastCombinedTogether : RecvLink::kLeastCopiedTogether;
+  helps_ = spec_.least_loan != SIZE_MAX && longest >= least_helped;
   combination_ =
       helps_ && spec.kernels != nullptr && !scaled_ ? combination_of(spec) : Combination();
   is_lone_ = spec_.plan->chunk_count == 1 && spec_.parts == nullptr && passes_ == 1;

@@ -8,7 +8,7 @@
 // An instruction set provides, for each DataType, an Element<type>:
 //   Raw     a register (or part of one) of elements as they lie in memory
 //   Value   the same elements as they are computed with
-//   kElementBytes, and kUnroll, how many Raws an iteration takes
+//   kElementBytes, and kUnroll, how many Raws an iteration takes (but see goes_by_line())
 //   load, store                          a whole Raw, any alignment
 //   load_tail, store_tail(.., bytes)     the first bytes of one; absent if Raw is a single element
 //   stream, fence                        stores past the caches to an aligned place, and their end;
@@ -215,10 +215,10 @@ template <class Element, int kUnroll = Element::kUnroll,
 template <class Element>
 using Cached = Out<Element, Stores::kCached>;
 
-// Whether blocks of two operands are lines. Where results go past the caches, operands come from
-// beyond them, and a processor fetches ahead what is read in its order, in which compilers do not
-// load several lines. It does that better by itself than if it is told. But of 8-bit floats a line
-// takes so long to compute that others are to be computed meanwhile.
+// Whether blocks of two operands are as long as a line. Where results go past the caches, operands
+// come from beyond them, and a processor fetches ahead what is read in its order, in which
+// compilers do not load several lines. It does that better by itself than if it is told. But of
+// 8-bit floats a line takes so long to compute that others are to be computed meanwhile.
 template <class Element, class Outs>
 constexpr bool goes_by_line() {
   const bool is_slow = Element::kElementBytes == 1 && ahead_bytes<Element>() > 0;

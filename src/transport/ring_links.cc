@@ -18,11 +18,6 @@
 namespace catenary {
 namespace {
 
-// Shorter loans, or parts of them, one core copies or sums sooner than two can share that, at least
-// between cores that have a cache each.
-constexpr std::size_t kLeastCopiedTogether = std::size_t{1} << 18;
-constexpr std::size_t kLeastSummedTogether = std::size_t{1} << 16;
-
 // How a receiver can borrow: it has mapped our heap; the kernel copies for it.
 constexpr std::uint32_t kByMapping = 1;
 constexpr std::uint32_t kByKernel = 2;
@@ -166,7 +161,8 @@ class RingSendLink final : public SendLink {
   bool copies_pay(Fetching fetching, std::size_t bytes) const {
     if (!where_they_pay_) return true;
     const bool can_help = may_write_ && (!peer_reach_ || peer_reach_->process);
-    const bool by_both = fetching == Fetching::kByBoth && bytes >= kLeastCopiedTogether && can_help;
+    const bool by_both =
+        fetching == Fetching::kByBoth && bytes >= RecvLink::kLeastCopiedTogether && can_help;
     return by_both ? where_they_pay_->pay_for_both() : where_they_pay_->pay();
   }
 
@@ -293,7 +289,7 @@ class RingRecvLink final : public RecvLink {
     return SharedHeap{peer_heap_.base, peer_heap_.bytes}.holds(memory);
   }
   bool is_shared(std::size_t bytes, bool is_copy = true) const {
-    return may_be_helped_ && bytes >= (is_copy ? kLeastCopiedTogether : kLeastSummedTogether);
+    return may_be_helped_ && bytes >= (is_copy ? kLeastCopiedTogether : kLeastCombinedTogether);
   }
   void copy_with_peer(ByteView borrowed, const Taking& taking) {
     const std::byte* const operand = taking.operand;

@@ -155,6 +155,10 @@ class RecvLink {
     Combination combination = {};        // else
     bool operand_last = false;
   };
+  // Of fewer bytes one core makes a copy or a combination sooner than two can share it, at least
+  // where cores have a cache each.
+  static constexpr std::size_t kLeastCopiedTogether = std::size_t{1} << 18;
+  static constexpr std::size_t kLeastCombinedTogether = std::size_t{1} << 16;
   enum class Copied : std::uint8_t { kNothing, kUnderWay, kDone };
   virtual Copied copy_together(ByteView, const Taking&) { return Copied::kNothing; }
   // Whether the peer still copies, or is stopped in the middle of it, while it runs: as with

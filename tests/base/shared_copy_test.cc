@@ -31,14 +31,14 @@ class SharedCopyTest : public testing::Test {
 
 TEST_F(SharedCopyTest, is_made_alone_if_nobody_helps) {
   EXPECT_FALSE(giver_.take(kProcess, any)) << "nothing was offered";
-  open(2 * kPiece + 5);
+  open(4 * kPiece - 5);
   std::vector<SharedPiece> pieces;
   while (const auto piece = owner_.take()) pieces.push_back(*piece);
-  ASSERT_EQ(pieces.size(), 3u);
+  ASSERT_EQ(pieces.size(), 4u);
   EXPECT_EQ(pieces[1].at, kPiece);
   EXPECT_EQ(pieces[1].bytes, kPiece);
-  EXPECT_EQ(pieces[2].at, 2 * kPiece);
-  EXPECT_EQ(pieces[2].bytes, 5u);
+  EXPECT_EQ(pieces[3].at, 3 * kPiece);
+  EXPECT_EQ(pieces[3].bytes, kPiece - 5);
   owner_.close();
   EXPECT_FALSE(owner_.is_helped());
   EXPECT_FALSE(giver_.take(kProcess, any)) << "it is over";
@@ -63,11 +63,11 @@ TEST_F(SharedCopyTest, each_piece_is_one_sides) {
 }
 
 TEST_F(SharedCopyTest, who_helps_looks_at_the_offer_first) {
-  open(3 * kPiece);
+  open(4 * kPiece);
   const auto refuse = [](const SharedCopyGiver::Piece& whole) {
     EXPECT_EQ(whole.from, 1000u);
     EXPECT_EQ(whole.to, 2000u);
-    EXPECT_EQ(whole.bytes, 3 * kPiece);
+    EXPECT_EQ(whole.bytes, 4 * kPiece);
     EXPECT_FALSE(whole.by_kernel);
     EXPECT_EQ(whole.combination, 0u);
     return false;
@@ -78,7 +78,7 @@ TEST_F(SharedCopyTest, who_helps_looks_at_the_offer_first) {
 }
 
 TEST_F(SharedCopyTest, says_what_it_is_combined_with) {
-  SharedCopyOwner::Offer offer{1000, 2000, 3 * kPiece};
+  SharedCopyOwner::Offer offer{1000, 2000, 4 * kPiece};
   offer.operand = 3000;
   offer.combination = 17;
   offer.operand_last = true;
@@ -86,7 +86,7 @@ TEST_F(SharedCopyTest, says_what_it_is_combined_with) {
   EXPECT_EQ(owner_.take()->at, 0u);
   const auto helped = giver_.take(kProcess, any);
   ASSERT_TRUE(helped);
-  EXPECT_EQ(helped->operand, 3000 + 2 * kPiece);
+  EXPECT_EQ(helped->operand, 3000 + 3 * kPiece);
   EXPECT_EQ(helped->combination, 17u);
   EXPECT_TRUE(helped->operand_last);
   owner_.take();
@@ -112,8 +112,22 @@ TEST_F(SharedCopyTest, that_is_short_has_two_pieces) {
   EXPECT_FALSE(giver_.take(kProcess, any));
 }
 
+// Half as many for each side, and all of one length but the last.
+TEST_F(SharedCopyTest, has_an_even_number_of_equal_pieces) {
+  for (const std::uint64_t pages : {64, 65, 96, 160, 161, 1000}) {
+    const std::uint64_t bytes = pages * 4096;
+    const std::size_t piece = SharedCopy::piece_bytes(bytes);
+    EXPECT_LE(piece, kPiece);
+    EXPECT_EQ(piece % 4096, 0u);
+    const std::uint64_t pieces = SharedCopy::pieces_of(bytes);
+    EXPECT_EQ(pieces % 2, 0u) << pages;
+    EXPECT_LT(pieces * piece - bytes, pieces * 4096) << pages;
+  }
+}
+
 TEST_F(SharedCopyTest, tells_of_a_piece_that_could_not_be_copied) {
-  open(3 * kPiece);
+  open(4 * kPiece);
+  EXPECT_TRUE(owner_.take());
   EXPECT_TRUE(giver_.take(kProcess, any));
   EXPECT_TRUE(giver_.take(kProcess, any));
   EXPECT_TRUE(owner_.take());
@@ -177,6 +191,17 @@ TEST_F(SharedCopyTest, a_damaged_ticket_ends_it) {
   owner_.close();
   words_.ticket.store(std::uint64_t{5} << 32 | 77);
   EXPECT_FALSE(giver_.take(kProcess, any)) << "a piece beyond the end";
+}
+
+TEST_F(SharedCopyTest, a_ticket_that_is_turned_back_gives_no_piece_before_the_beginning) {
+  open(kShort);
+  EXPECT_TRUE(giver_.take(kProcess, any));
+  words_.ticket.store(std::uint64_t{1} << 32);
+  EXPECT_FALSE(giver_.take(kProcess, any)) << "its only piece was taken";
+  words_.bytes.store(8 * kPiece);
+  EXPECT_FALSE(giver_.take(kProcess, any));
+  words_.ticket.store(std::uint64_t{1} << 32 | 1);
+  EXPECT_EQ(giver_.take(kProcess, any)->from, 1000 + 6 * kPiece);
 }
 
 // Both at once, many copies of odd lengths, every byte; until the other thread, which may have no

@@ -346,7 +346,7 @@ TEST_F(Messages, are_withdrawn_when_the_group_is_given_up) {
 // Long enough for both ranks to copy.
 struct LongMessages : Messages {
   LongMessages() {
-    bytes = kLeastHelped;
+    bytes = RecvLink::kLeastCopiedTogether;
     given.resize(bytes, std::byte{1});
     taken.resize(bytes, std::byte{2});
     recv.memory.assign(bytes, std::byte{3});

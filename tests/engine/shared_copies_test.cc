@@ -11,7 +11,7 @@ namespace catenary {
 namespace {
 
 using Copied = RecvLink::Copied;
-constexpr std::size_t kLong = std::size_t{1} << 19;
+constexpr std::size_t kLong = RecvLink::kLeastCopiedTogether;
 
 class SharedCopies : public testing::Test {
  protected:
@@ -171,7 +171,7 @@ class SharedSums : public SharedCopies {
       1 + static_cast<std::uint32_t>(DataType::kUint8) * 256 +
       static_cast<std::uint32_t>(Reduction::kAvg);
 
-  SharedSums() {
+  explicit SharedSums(std::size_t bytes = RecvLink::kLeastCombinedTogether) : SharedCopies(bytes) {
     descriptor_.kind = Collective::kReduce;
     descriptor_.type = DataType::kUint8;
     descriptor_.reduction = Reduction::kAvg;
@@ -216,6 +216,18 @@ TEST_F(SharedSums, are_made_alone_where_the_link_cannot_share_them) {
   plan_average();
   EXPECT_EQ(ScheduleRun(average()).advance(), Task::Progress::kDone);
   EXPECT_EQ(recv_.asked, 1u);
+  EXPECT_EQ(taken_, right_);
+}
+
+class ShortSums : public SharedSums {
+ protected:
+  ShortSums() : SharedSums(RecvLink::kLeastCombinedTogether - 1) {}
+};
+
+TEST_F(ShortSums, are_made_alone) {
+  plan_average();
+  EXPECT_EQ(ScheduleRun(average()).advance(), Task::Progress::kDone);
+  EXPECT_EQ(recv_.asked, 0u);
   EXPECT_EQ(taken_, right_);
 }
 

@@ -296,9 +296,10 @@ TEST_P(Conformance, long_copies_are_made_together) {
         Bytes elsewhere(kBytes);
         require(from->copy_together(lent, {elsewhere.data(), false}) == RecvLink::Copied::kNothing,
                 "the peer was to write outside of the heap");
-        require(from->copy_together(lent.first(1000), {to_here.data(), false}) ==
-                    RecvLink::Copied::kNothing,
-                "a short copy is made by two");
+        const ByteView too_short = lent.first(RecvLink::kLeastCopiedTogether - 1);
+        require(
+            from->copy_together(too_short, {to_here.data(), false}) == RecvLink::Copied::kNothing,
+            "a short copy is made by two");
         self.wait_until([&] {
           return from->copy_together(lent, {to_here.data(), message % 2 == 0}) ==
                  RecvLink::Copied::kDone;
@@ -363,10 +364,12 @@ TEST_P(Conformance, long_sums_are_made_together) {
         Bytes expected(kBytes);
         sum.combine(expected.data(), operand.data(), borrowed, {taking.operand_last}, false);
         RecvLink::Taking astray = taking;
-        const Bytes elsewhere(kBytes);
-        astray.operand = elsewhere.data();
+        astray.operand = expected.data();
         require(from->copy_together(borrowed, astray) == RecvLink::Copied::kNothing,
                 "the peer was to read outside of the heap");
+        const ByteView too_short = borrowed.first(RecvLink::kLeastCombinedTogether - 1);
+        require(from->copy_together(too_short, taking) == RecvLink::Copied::kNothing,
+                "a short sum is made by two");
         self.wait_until(
             [&] { return from->copy_together(borrowed, taking) == RecvLink::Copied::kDone; });
         require(std::memcmp(taking.into, expected.data(), kBytes) == 0, "a wrong sum");

@@ -160,7 +160,8 @@ TEST_F(RingLinks, leave_copies_to_the_kernel_where_it_is_quick_enough) {
     EXPECT_FALSE(is_lent(Fetching::kNever, memory.size()));
     EXPECT_EQ(is_lent(Fetching::kByReceiver, memory.size()), expected.by_receiver);
     EXPECT_EQ(is_lent(Fetching::kByBoth, memory.size()), expected.by_both);
-    EXPECT_EQ(is_lent(Fetching::kByBoth, kPiece - 1), expected.by_receiver) << "one piece only";
+    EXPECT_EQ(is_lent(Fetching::kByBoth, RecvLink::kLeastCopiedTogether - 1), expected.by_receiver)
+        << "too short for two";
   }
 }
 
@@ -184,8 +185,8 @@ TEST_F(RingLinks, who_has_lent_private_memory_writes_pieces_of_it) {
   const Bytes given = numbered(2 * kPiece + 77);
   Bytes taken(given.size());
   SharedCopyOwner copy = lend_and_open(given, taken);
-  for (int piece = 0; piece < 3; ++piece) EXPECT_TRUE(to_->try_help({}));
-  EXPECT_FALSE(to_->try_help({})) << "there are three";
+  for (int piece = 0; piece < 4; ++piece) EXPECT_TRUE(to_->try_help({}));
+  EXPECT_FALSE(to_->try_help({})) << "there are four";
   copy.close();
   EXPECT_FALSE(copy.is_helped());
   EXPECT_FALSE(copy.lacks_some());
