@@ -238,8 +238,8 @@ class SharedCopyGiver {
   }
 
   SharedCopyWords& words_;
-  std::uint32_t copy_ = 0;   // that it last took a piece of
-  std::uint32_t taken_ = 0;  // pieces of that
+  std::uint32_t copy_ = 0;   // the number of the last one that was looked at
+  std::uint32_t taken_ = 0;  // pieces of it, by this side
 };
 
 }  // namespace catenary

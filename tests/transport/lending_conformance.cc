@@ -11,6 +11,7 @@
 namespace catenary::test {
 namespace {
 
+using Copied = RecvLink::Copied;
 constexpr std::size_t kLentBytes = 100'000;
 
 void commit_loan(Rank& self, SendLink& link, const Loan& loan) {
@@ -294,15 +295,13 @@ TEST_P(Conformance, long_copies_are_made_together) {
         const ByteView lent = borrow(self, *from);
         std::memset(to_here.data(), 0xee, kBytes);
         Bytes elsewhere(kBytes);
-        require(from->copy_together(lent, {elsewhere.data(), false}) == RecvLink::Copied::kNothing,
+        require(from->copy_together(lent, {elsewhere.data(), false}) == Copied::kNothing,
                 "the peer was to write outside of the heap");
         const ByteView too_short = lent.first(RecvLink::kLeastCopiedTogether - 1);
-        require(
-            from->copy_together(too_short, {to_here.data(), false}) == RecvLink::Copied::kNothing,
-            "a short copy is made by two");
+        require(from->copy_together(too_short, {to_here.data(), false}) == Copied::kNothing,
+                "a short copy is made by two");
         self.wait_until([&] {
-          return from->copy_together(lent, {to_here.data(), message % 2 == 0}) ==
-                 RecvLink::Copied::kDone;
+          return from->copy_together(lent, {to_here.data(), message % 2 == 0}) == Copied::kDone;
         });
         require(!from->is_helped(), "all is there");
         check(to_here, kBytes, message);
@@ -316,17 +315,17 @@ TEST_P(Conformance, long_copies_are_made_together) {
 // The second of two bytes less the first, so that their order shows. Whoever makes a piece lets the
 // other one have the next.
 void subtract(void* out, const void* a, const void* b, std::size_t count) {
-  const auto* const left = static_cast<const std::uint8_t*>(a);
-  const auto* const right = static_cast<const std::uint8_t*>(b);
-  std::transform(left, left + count, right, static_cast<std::uint8_t*>(out),
-                 [](int one, int other) { return static_cast<std::uint8_t>(other - one); });
+  const auto* const left = static_cast<const char*>(a);
+  std::transform(left, left + count, static_cast<const char*>(b), static_cast<char*>(out),
+                 [](int one, int other) { return static_cast<char>(other - one); });
   std::this_thread::yield();
 }
 void subtract_streaming(void* out, const void* const* sources, int /*two*/, std::size_t count) {
   subtract(out, sources[0], sources[1], count);
 }
 
-// The same of what is combined with an operand of the receiver's, by a sender that does so as well.
+// The same of what is combined with an operand of the receiver's, by a sender that does so as well:
+// until it had its part in something. The last message says so in its first byte.
 TEST_P(Conformance, long_sums_are_made_together) {
   constexpr std::size_t kBytes = 2 * TestHeap::kPartBytes;
   run_ranks(GetParam(), 2, [](Rank& self) {
@@ -341,8 +340,9 @@ TEST_P(Conformance, long_sums_are_made_together) {
       const auto to = self.connect(1);
       int pieces = 0;
       self.barrier();
-      for (std::uint64_t message = 0; message < 20; ++message) {
+      for (std::uint64_t message = 0; message < 20 || lent[0] == std::byte{0}; ++message) {
         fill(lent, message);
+        lent[0] = std::byte{message >= 19 && pieces > 0};
         commit_loan(self, *to, *to->try_lend(lent, {}));
         self.wait_until([&] {
           require(!to->try_help(other), "it is to be made in another way");
@@ -351,12 +351,13 @@ TEST_P(Conformance, long_sums_are_made_together) {
         });
         self.barrier();
       }
-      require(pieces > 0, "nobody helped");
     } else {
       const auto from = self.listen(0);
       self.barrier();
-      for (std::uint64_t message = 0; message < 20; ++message) {
+      std::byte is_last{0};
+      for (std::uint64_t message = 0; is_last == std::byte{0}; ++message) {
         const ByteView borrowed = borrow(self, *from);
+        is_last = borrowed[0];
         fill(operand, message + 100);
         const bool in_place = message % 3 == 0;
         const RecvLink::Taking taking{in_place ? operand.data() : result.data(), message % 2 == 0,
@@ -365,13 +366,12 @@ TEST_P(Conformance, long_sums_are_made_together) {
         sum.combine(expected.data(), operand.data(), borrowed, {taking.operand_last}, false);
         RecvLink::Taking astray = taking;
         astray.operand = expected.data();
-        require(from->copy_together(borrowed, astray) == RecvLink::Copied::kNothing,
+        require(from->copy_together(borrowed, astray) == Copied::kNothing,
                 "the peer was to read outside of the heap");
         const ByteView too_short = borrowed.first(RecvLink::kLeastCombinedTogether - 1);
-        require(from->copy_together(too_short, taking) == RecvLink::Copied::kNothing,
+        require(from->copy_together(too_short, taking) == Copied::kNothing,
                 "a short sum is made by two");
-        self.wait_until(
-            [&] { return from->copy_together(borrowed, taking) == RecvLink::Copied::kDone; });
+        self.wait_until([&] { return from->copy_together(borrowed, taking) == Copied::kDone; });
         require(std::memcmp(taking.into, expected.data(), kBytes) == 0, "a wrong sum");
         from->release();
         self.barrier();
@@ -407,7 +407,7 @@ TEST_P(Conformance, long_fetches_are_made_together) {
         const ByteView lent = borrow(self, *from, memory.data(), true);
         require(lent.data() == memory.data(), "it was to be put here");
         self.wait_until([&] {
-          return from->copy_together(lent, {memory.data(), false}) == RecvLink::Copied::kDone;
+          return from->copy_together(lent, {memory.data(), false}) == Copied::kDone;
         });
         require(!from->is_helped(), "all is there");
         check(memory, kBytes, message);
