@@ -184,8 +184,8 @@ TEST(HostFaults, an_unplugged_host_is_named_on_all_others_within_the_time_that_w
 }
 
 // Rank 2 loses host 0 and gives up. Rank 1, which waits for rank 2 and has patience with hosts that
-// say nothing, sees no more than that, and asks the root in vain.
-TEST(HostFaults, an_unplugged_host_is_named_by_who_only_sees_another_rank_give_up) {
+// say nothing, sees no more than that, and asks the root in vain. (Libfabric would not tell it.)
+TEST(SocketConnections, that_close_since_a_third_host_is_gone_are_an_error_that_names_it) {
   const Hosts hosts(kShape.hosts);
   Processes ranks(kShape.ranks(), [&](int rank, Board& board) {
     ::setenv("CATENARY_PEER_TIMEOUT", rank == 1 ? "20" : "1", 1);
