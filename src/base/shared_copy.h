@@ -192,18 +192,17 @@ class SharedCopyGiver {
     const std::uint32_t copy = SharedCopy::number_of(ticket);
     if (std::exchange(copy_, copy) != copy) taken_ = 0;
     Piece whole = offered(copy);
+    const std::uint64_t pieces = SharedCopy::pieces_of(whole.bytes);
     // Not by their length alone: where no copy is open, the words may be half of the next one. A
     // ticket that counts fewer pieces than were taken here has been turned back.
-    if (!SharedCopy::is_open(ticket) || next < taken_ ||
-        next >= SharedCopy::pieces_of(whole.bytes) || !fits(whole)) {
+    if (!SharedCopy::is_open(ticket) || next < taken_ || next >= pieces || !fits(whole)) {
       return std::nullopt;
     }
     words_.giver.store(process, std::memory_order_relaxed);
     if (!words_.ticket.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acq_rel)) {
       return std::nullopt;
     }
-    const std::uint64_t from_end = SharedCopy::pieces_of(whole.bytes) - ++taken_;
-    const SharedPiece piece = SharedCopy::piece(from_end, whole.bytes);
+    const SharedPiece piece = SharedCopy::piece(pieces - ++taken_, whole.bytes);
     whole.from += piece.at;
     whole.to += piece.at;
     whole.operand += piece.at;
