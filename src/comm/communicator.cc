@@ -100,12 +100,13 @@ Communicator::Communicator(int rank, int nranks, Device& device, const Communica
                       : std::max(kLeastLoan, static_cast<std::size_t>(config.least_loan))),
       least_staged_(least_staged(config)),
       least_in_place_(static_cast<std::size_t>(config.least_lent_in_place)),
+      cache_bytes_(last_level_cache_bytes()),
       // Input and output of all ranks, if they share this machine.
-      least_past_caches_(last_level_cache_bytes() / static_cast<std::size_t>(2 * nranks)),
+      least_copied_past_caches_(cache_bytes_ / static_cast<std::size_t>(2 * nranks)),
       ledger_(rank),
       send_ends_(static_cast<std::size_t>(nranks)),
       recv_ends_(static_cast<std::size_t>(nranks)),
-      recent_outputs_(last_level_cache_bytes()) {}
+      recent_outputs_(cache_bytes_) {}
 
 Communicator::~Communicator() = default;
 

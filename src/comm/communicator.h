@@ -154,14 +154,16 @@ class Communicator final : public RunOwner {
   struct RecvEnd;
   // What is said of a message depends on those beside it.
   struct GroupTraits {
-    bool receives = false;     // from others
-    bool past_caches = false;  // more bytes than caches hold
+    bool receives = false;  // from others
     bool some_are_long = false;
+    bool copies_exceed_caches = false;  // as a recipe's
+    std::size_t touched_bytes = 0;
   };
   void write_messages(std::span<const MessageRequest> messages, const GroupTraits& group,
                       GroupRun& run);
   void choose_stores(Recipe& recipe, const OperationRequest& request);
-  Fetching fetching(std::size_t bytes, bool past_caches, bool goes_one_way) const;
+  bool fit_if_lent(ByteView output, std::size_t touched) const;
+  Fetching fetching(std::size_t bytes, bool exceeds_caches, bool goes_one_way) const;
   GroupTraits traits_of(std::span<const MessageRequest> messages) const;
   void add_send(const MessageRequest& message, GroupRun::MadeOf made_of, const GroupTraits& group,
                 GroupRun& run);
@@ -171,7 +173,7 @@ class Communicator final : public RunOwner {
                        GroupRun::MadeOf made_of, const GroupTraits& group, GroupRun& run);
   void write_receive(MessageSpec& spec, const MessageRequest& message, const RecvEnd& end,
                      const GroupTraits& group);
-  void set_output(MessageSpec& spec, const MessageRequest& message, bool group_goes_past_caches);
+  void set_output(MessageSpec& spec, const MessageRequest& message, const GroupTraits& group);
   void write(MessageSpec& spec, const Turn& turn, const MessageRequest& message,
              const GroupTraits& group);
   void submit_run(const Requests& requests, Event* after);
@@ -210,7 +212,8 @@ class Communicator final : public RunOwner {
   const std::size_t least_loan_;
   const std::size_t least_staged_;
   const std::size_t least_in_place_;  // operations of fewer bytes lend nothing in place
-  const std::size_t least_past_caches_;
+  const std::size_t cache_bytes_;     // what the ranks of this machine share
+  const std::size_t least_copied_past_caches_;
 
   // Constant after join().
   UniqueId id_{};
@@ -265,7 +268,7 @@ class Communicator final : public RunOwner {
   std::vector<std::uint32_t> own_sends_;       // of the group at hand
   std::vector<MessageRequest> last_messages_;  // of the last group that had several
   std::uint64_t message_stamp_ = 0;            // what groups like that one are stamped with
-  bool last_go_past_caches_ = false;           // those
+  GroupTraits last_group_;
   RecentOutputs recent_outputs_;
   // For runs_ahead(): how often users of the device had waited, and after how many operations.
   std::uint64_t returns_seen_ = 0;

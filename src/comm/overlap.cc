@@ -69,6 +69,21 @@ std::size_t input_bytes(const OperationRequest& request, int nranks) {
   return input_elements(request, nranks) * element_bytes(request.type);
 }
 
+std::size_t touched_bytes(const OperationRequest& request, Overlap overlap, int rank, int nranks) {
+  const auto ranks = static_cast<std::size_t>(nranks);
+  const std::size_t given = input_bytes(request, nranks);
+  const std::size_t got = output_elements(request, nranks) * element_bytes(request.type);
+  const bool in_place = overlap == Overlap::kInPlace;
+  const bool has_copy = looks_at_both(request, rank) && !in_place;  // a root that broadcasts
+  switch (request.kind) {
+    case Collective::kBroadcast: return ranks * got + (has_copy ? given : 0);
+    case Collective::kReduce: return ranks * given + (in_place ? 0 : got);
+    case Collective::kGather: return 2 * got;
+    case Collective::kScatter: return 2 * given;
+    default: return ranks * (in_place ? std::max(given, got) : given + got);
+  }
+}
+
 Overlap overlap_of_neighbours(const OperationRequest& request, int rank, int nranks) {
   if (request.input == nullptr || request.output == nullptr) return Overlap::kNone;
   const std::size_t bytes = element_bytes(request.type);

@@ -44,4 +44,7 @@ inline Overlap overlap_of(const OperationRequest& request, int rank, int nranks)
 // From the first byte to the end of the last part.
 std::size_t input_bytes(const OperationRequest& request, int nranks);
 
+// Of the buffers of all ranks, if those of the others are as long as ours and lie alike.
+std::size_t touched_bytes(const OperationRequest& request, Overlap overlap, int rank, int nranks);
+
 }  // namespace catenary

@@ -42,8 +42,12 @@ struct Recipe {
   std::size_t count = 0;
   int lanes = 0;
   bool may_lend = false;
-  std::size_t bytes_in_caches = 0;  // if it may go through them and is long enough to ask
   Overlap overlap = Overlap::kNone;
+  // Where output is stored is asked each time, of what is long enough.
+  bool asks_for_stores = false;
+  bool copies_exceed_caches = false;   // if it goes through slots, which take a part of them
+  std::size_t touched_bytes = 0;       // of the buffers of all ranks
+  std::size_t written_bytes = 0;       // of our output
   const SendLink* opens_on = nullptr;  // what a short message is sent on first of all
   std::size_t first_bytes = 0;         // of that message, without its opening
   std::array<RunSpec, kMostLanes> specs;

@@ -107,7 +107,7 @@ Recipe& Communicator::recipe_for(const OperationRequest& request) {
   if (recipe.opens_on != nullptr && steps_done == 0) {
     prepare_for_run(*recipe.opens_on, recipe.first_bytes);
   }
-  if (recipe.bytes_in_caches > 0) choose_stores(recipe, request);
+  if (recipe.asks_for_stores) choose_stores(recipe, request);
   const std::uint64_t ticket = collective_turn_.take();
   for (int lane = 0; lane < recipe.lanes; ++lane) {
     run.add(recipe.specs[static_cast<std::size_t>(lane)], request.input, request.output,
@@ -224,39 +224,46 @@ void Communicator::set_sharing(Recipe& recipe, RunSpec& spec, const OperationReq
   const bool lends = request_bytes >= least;
   spec.least_loan = lends ? least_loan_ : SIZE_MAX;
   spec.least_staged = least_staged_;
-  spec.past_caches = request_bytes >= least_past_caches_;
-  const bool is_short = request_bytes < RecentOutputs::kLeastBytes;
-  recipe.bytes_in_caches = is_short || spec.past_caches ? 0 : request_bytes;
+  recipe.copies_exceed_caches = request_bytes >= least_copied_past_caches_;
+  recipe.asks_for_stores = request_bytes >= RecentOutputs::kLeastBytes;
+  recipe.touched_bytes = touched_bytes(request, recipe.overlap, rank_, nranks_);
+  const auto ranks = static_cast<std::size_t>(nranks_);
+  recipe.written_bytes = request_bytes / (gives_each_a_part(request.kind) ? ranks : 1);
   // Of operands the kernel would make a copy that is of no other use. And a root that could go on
   // is not to be held up by it.
   if (!reduces(request.kind) && !holds_up) {
-    spec.fetching = fetching(request_bytes, spec.past_caches, has_root(request.kind));
+    spec.fetching = fetching(request_bytes, recipe.copies_exceed_caches, has_root(request.kind));
   }
 }
 
-// What fits into the caches goes past them, too, where they do not hold the output. But a root that
-// sums alone what several others have is slower that way (256 KB and 1 MB 0.8 times as fast on an
-// EPYC); what one other has takes as long either way.
+// Whether output goes past the caches: where it does not fit into them together with what else is
+// touched, or where they do not hold it now. But a root that sums alone what several others have is
+// slower the second way (256 KB and 1 MB 0.8 times as fast on an EPYC); what one other has takes as
+// long either way.
 void Communicator::choose_stores(Recipe& recipe, const OperationRequest& request) {
   const bool is_input =
       overwrites_input(request.kind) && overlap_of(request, rank_, nranks_) == Overlap::kInPlace;
-  const auto ranks = static_cast<std::size_t>(nranks_);
-  const std::size_t moved = recipe.bytes_in_caches * (is_input ? 1 : 2) * ranks;
-  const std::size_t written =
-      recipe.bytes_in_caches / (gives_each_a_part(request.kind) ? ranks : 1);
+  const ByteView output(static_cast<const std::byte*>(request.output), recipe.written_bytes);
+  const bool exceeds = recipe.copies_exceed_caches && !fit_if_lent(output, recipe.touched_bytes);
   const bool was_there =
-      recent_outputs_.note(static_cast<const std::byte*>(request.output), written, moved);
+      !exceeds && recent_outputs_.note(output.data(), output.size(), recipe.touched_bytes);
   const bool sums_alone = request.kind == Collective::kReduce && nranks_ > 2;
-  const bool past_caches = !is_input && !was_there && !sums_alone;
+  const bool past_caches = exceeds || (!is_input && !was_there && !sums_alone);
   for (RunSpec& spec : recipe.specs) spec.past_caches = past_caches;
+}
+
+// Whether the caches hold all that is touched if it is lent, as what goes to memory of ours that
+// can be lent mostly is.
+bool Communicator::fit_if_lent(ByteView output, std::size_t touched) const {
+  return touched <= cache_bytes_ && heap_.holds(output);
 }
 
 // Two ranks have the kernel copy together what goes one way and is long. It does not copy past the
 // caches, which only that makes up for.
-Fetching Communicator::fetching(std::size_t bytes, bool past_caches, bool goes_one_way) const {
+Fetching Communicator::fetching(std::size_t bytes, bool exceeds_caches, bool goes_one_way) const {
   const bool together = goes_one_way && nranks_ == 2 && !device_.executor().crowded();
-  if (together && (past_caches || bytes >= kLeastFetchedByBoth)) return Fetching::kByBoth;
-  return past_caches ? Fetching::kNever : Fetching::kByReceiver;
+  if (together && (exceeds_caches || bytes >= kLeastFetchedByBoth)) return Fetching::kByBoth;
+  return exceeds_caches ? Fetching::kNever : Fetching::kByReceiver;
 }
 
 void Communicator::write(Recipe& recipe, const OperationRequest& request) {
@@ -333,13 +340,12 @@ void Communicator::add_messages(std::span<const MessageRequest> messages, GroupR
   }
   const auto renew = [&](MessageSpec& spec, const GroupRun::MadeOf& made_of) {
     if (spec.recv == nullptr) spec.input = bytes_of(messages[made_of.send]);
-    if (spec.send == nullptr) set_output(spec, messages[made_of.receive], last_go_past_caches_);
+    if (spec.send == nullptr) set_output(spec, messages[made_of.receive], last_group_);
     if (spec.send != nullptr) prepare_for_run(*spec.send, spec.bytes);
   };
   if (are_like_last(messages) && run.repeat_messages(message_stamp_, renew)) return;
-  const GroupTraits group = traits_of(messages);
-  last_go_past_caches_ = group.past_caches;
-  write_messages(messages, group, run);
+  last_group_ = traits_of(messages);
+  write_messages(messages, last_group_, run);
   run.stamp_messages(message_stamp_);
 }
 
@@ -394,7 +400,8 @@ Communicator::GroupTraits Communicator::traits_of(std::span<const MessageRequest
     group.some_are_long = group.some_are_long || bytes >= RecvLink::kLeastCopiedTogether;
     group.receives = group.receives || (!message.sends && message.peer != rank_);
   }
-  group.past_caches = std::max(sent, received) >= least_past_caches_;
+  group.copies_exceed_caches = std::max(sent, received) >= least_copied_past_caches_;
+  group.touched_bytes = static_cast<std::size_t>(nranks_) * (sent + received);
   return group;
 }
 
@@ -428,7 +435,7 @@ void Communicator::write_receive(MessageSpec& spec, const MessageRequest& messag
                                  const RecvEnd& end, const GroupTraits& group) {
   write(spec, end.turn, message, group);
   spec.recv = end.link;
-  set_output(spec, message, group.past_caches);
+  set_output(spec, message, group);
 }
 
 // check() has made sure that each has its other half in the same group: together they are a copy.
@@ -439,7 +446,7 @@ void Communicator::add_own_message(const MessageRequest& send, const MessageRequ
   MessageSpec& spec = run.add_message(turn, made_of);
   write(spec, turn, receive, group);
   spec.input = bytes_of(send);
-  set_output(spec, receive, group.past_caches);
+  set_output(spec, receive, group);
   if (send.type == receive.type && send.count == receive.count) return;
   Descriptor taken = spec.descriptor;
   taken.kind = Collective::kRecv;
@@ -451,9 +458,11 @@ void Communicator::add_own_message(const MessageRequest& send, const MessageRequ
 }
 
 void Communicator::set_output(MessageSpec& spec, const MessageRequest& message,
-                              bool group_goes_past_caches) {
+                              const GroupTraits& group) {
   spec.output = bytes_of(message);
-  if (spec.bytes < RecentOutputs::kLeastBytes || group_goes_past_caches) return;
+  const ByteView output(spec.output, spec.bytes);
+  spec.past_caches = group.copies_exceed_caches && !fit_if_lent(output, group.touched_bytes);
+  if (spec.past_caches || spec.bytes < RecentOutputs::kLeastBytes) return;
   spec.past_caches = !recent_outputs_.note(spec.output, spec.bytes, 2 * spec.bytes);
 }
 
@@ -471,7 +480,7 @@ inline void Communicator::write(MessageSpec& spec, const Turn& turn, const Messa
   spec.descriptor = opening_of(message, turn.taken - 1);
   spec.rank = rank_;
   spec.peer = message.peer;
-  spec.past_caches = group.past_caches;
+  spec.past_caches = group.copies_exceed_caches;
 }
 
 }  // namespace catenary
