@@ -82,26 +82,37 @@ def tables(results):
 
 
 def summary(results):
-    """For each of ours by how much it beats the best peer, at every size and in geometric mean."""
-    parts = []
-    for name in results.names("ours"):
-        groups, sizes = {}, set()
-        for row in results.rows():
-            best = results.best_peer(row)
-            ratio = results.ratio(row, best, name) if best and row.operation != STARTUP else None
-            if ratio:
-                groups.setdefault(row._replace(bytes=0), {})[row.bytes] = ratio.median
-                sizes.add(row.bytes)
-        lines = []
-        for row, ratios in sorted(groups.items(), key=lambda group: group_order(
-                ((group[0].ranks, group[0].operation, group[0].type, group[0].mode), None))):
-            cells = [f"{ratios[size]:.2f}" if size in ratios else "-" for size in sorted(sizes)]
-            lines.append([f"{row.operation}, {row.type}, {row.ranks} ranks, {row.mode}", *cells,
-                          f"{statistics.geometric_mean(ratios.values()):.2f}"])
-        if lines:
-            parts.append(f"Best peer / {name}\n\n" + table(
-                lines, ["", *map(size_text, sorted(sizes)), "mean"]))
-    return "\n\n".join(parts) + "\n"
+    """For each of ours by how much it beats the best peer, at every size and in geometric mean; then the
+    same for each limit, which is by how much anything could."""
+    def measured(row, best, name):
+        ratio = results.ratio(row, best, name)
+        return ratio.median if ratio else None
+
+    parts = [ratio_table(results, f"Best peer / {name}", name, measured)
+             for name in results.names("ours")]
+    parts += [ratio_table(results, f"Best peer / {name}: what memory alone would allow", name,
+                          results.ratio_to_limit)
+              for name in results.names("limit")]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def ratio_table(results, title, name, ratio_of):
+    """"" if there is none."""
+    groups, sizes = {}, set()
+    for row in results.rows():
+        best = results.best_peer(row)
+        ratio = ratio_of(row, best, name) if best and row.operation != STARTUP else None
+        if ratio:
+            groups.setdefault(row._replace(bytes=0), {})[row.bytes] = ratio
+            sizes.add(row.bytes)
+    lines = []
+    for row, ratios in sorted(groups.items(), key=lambda group: group_order(
+            ((group[0].ranks, group[0].operation, group[0].type, group[0].mode), None))):
+        cells = [f"{ratios[size]:.2f}" if size in ratios else "-" for size in sorted(sizes)]
+        lines.append([f"{row.operation}, {row.type}, {row.ranks} ranks, {row.mode}", *cells,
+                      f"{statistics.geometric_mean(ratios.values()):.2f}"])
+    titles = ["", *map(size_text, sorted(sizes)), "mean"]
+    return f"{title}\n\n" + table(lines, titles) if lines else ""
 
 
 def group_order(group):

@@ -217,3 +217,11 @@ class Results:
             return None
         limit, ours = self.spread(self.limit_row(row), own), self.spread(row, name)
         return limit.median / ours.median if limit and ours else None
+
+    def ratio_to_limit(self, row, other, limit):
+        """How many times as long `other` takes as a limit; None if either is odd or not there."""
+        at = self.limit_row(row)
+        if self.is_odd(row, other) or self.is_odd(at, limit):
+            return None
+        least, theirs = self.spread(at, limit), self.spread(row, other)
+        return theirs.median / least.median if least and theirs else None

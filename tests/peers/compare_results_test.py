@@ -244,7 +244,10 @@ class Output(unittest.TestCase):
         self.assertEqual(lines[0], "Best peer / catenary-mapped")
         cells = [cell.strip() for cell in lines[4].strip("|").split("|")]
         self.assertEqual(cells, ["all_reduce, float, 2 ranks, loop", "1.50", "10.00", "3.87"])
-        self.assertEqual(len([line for line in lines if line.startswith("Best peer")]), 2)
+        self.assertEqual(lines[12], "Best peer / limit-mapped: what memory alone would allow")
+        cells = [cell.strip() for cell in lines[16].strip("|").split("|")]
+        self.assertEqual(cells, ["all_reduce, float, 2 ranks, loop", "3.00", "20.00", "7.75"])
+        self.assertEqual(len([line for line in lines if line.startswith("Best peer")]), 4)
 
     def test_the_csv_has_a_line_for_each_row_and_implementation(self):
         text = report.csv_text(canned(), FACTS)
