@@ -53,6 +53,12 @@ void fetch(const std::byte* from, std::size_t offset, std::size_t bytes) {
   if (offset < bytes) __builtin_prefetch(from + offset);
 }
 
+[[gnu::always_inline]] inline void stream_line(std::byte* to, const std::byte* from) {
+  __m128i part[4];
+  std::memcpy(part, from, kLine);
+  for (int i = 0; i < 4; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i, part[i]);
+}
+
 // Stores whole lines only: one that is stored in parts costs a read after all. `also` does with
 // each line what else is to be done, and with what remains at both ends.
 template <class Also>
@@ -64,10 +70,7 @@ template <class Also>
   std::size_t offset = head;
   for (; offset + kLine <= bytes; offset += kLine) {
     fetch(from, offset + kAhead, bytes);
-    __m128i part[4];
-    std::memcpy(part, from + offset, kLine);
-    for (int i = 0; i < 4; ++i)
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + offset) + i, part[i]);
+    stream_line(to + offset, from + offset);
     also(offset, kLine);
   }
   std::memcpy(to + offset, from + offset, bytes - offset);
@@ -93,6 +96,23 @@ void copy_streaming_and_copy(void* out, void* second, const void* in, std::size_
   stream(static_cast<std::byte*>(out), from, bytes,
          [=](std::size_t at, std::size_t size) { std::memcpy(to + at, from + at, size); });
 }
+
+void copy_streaming_twice(void* out, void* second, const void* in, std::size_t bytes) {
+  auto* const to = static_cast<std::byte*>(second);
+  const auto* const from = static_cast<const std::byte*>(in);
+  const auto apart = reinterpret_cast<std::uintptr_t>(out) - reinterpret_cast<std::uintptr_t>(to);
+  if (apart % kLine != 0) {  // lines of one are not lines of the other
+    copy_streaming(out, in, bytes);
+    return copy_streaming(second, in, bytes);
+  }
+  stream(static_cast<std::byte*>(out), from, bytes, [=](std::size_t at, std::size_t size) {
+    if (size < kLine) {
+      std::memcpy(to + at, from + at, size);
+    } else {
+      stream_line(to + at, from + at);
+    }
+  });
+}
 #else
 void copy_streaming(void* out, const void* in, std::size_t bytes) { copy(out, in, bytes); }
 
@@ -103,6 +123,10 @@ void copy_streaming_and_fetch(void* out, const void* in, std::size_t bytes, Byte
 void copy_streaming_and_copy(void* out, void* second, const void* in, std::size_t bytes) {
   copy(out, in, bytes);
   copy(second, in, bytes);
+}
+
+void copy_streaming_twice(void* out, void* second, const void* in, std::size_t bytes) {
+  copy_streaming_and_copy(out, second, in, bytes);
 }
 #endif
 

@@ -34,5 +34,7 @@ void copy_streaming(void* out, const void* in, std::size_t bytes);
 void copy_streaming_and_fetch(void* out, const void* in, std::size_t bytes, ByteView soon);
 // And copies to a second place in the same go, by stores that do not go past the caches.
 void copy_streaming_and_copy(void* out, void* second, const void* in, std::size_t bytes);
+// And writes past the caches to a second place in the same go.
+void copy_streaming_twice(void* out, void* second, const void* in, std::size_t bytes);
 
 }  // namespace catenary

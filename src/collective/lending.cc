@@ -32,6 +32,7 @@ class Analysis {
   Lending of(std::size_t step_index) {
     Lending lending = lent_of(step_index);
     if (lending.chunk) lending.returned = returned_to(step_index);
+    if (lending.chunk) lending.exchanged = exchanged_for(step_index);
     return lending;
   }
 
@@ -69,6 +70,19 @@ class Analysis {
         keeps.dst.buffer == Buffer::kOutput && !keeps.src && keeps.send_to == kNobody;
     if (!is_only_kept || kept_at < sent_at || is_read_by_others(keeps.dst, sent_at)) return {};
     return keeps.dst;
+  }
+
+  // All that we do is to hand on what we keep, and to keep what comes back. That the peer does so,
+  // too, is seen from what it lends.
+  Chunk exchanged_for(std::size_t sent_at) const {
+    if (mine_.steps.size() != 2 || sent_at != 0) return {};
+    const Step& gives = mine_.steps[0];
+    const Step& takes = mine_.steps[1];
+    const bool hands_on = gives.recv_from == kNobody && gives.src.buffer == Buffer::kInput &&
+                          gives.dst.buffer == Buffer::kOutput;
+    const bool keeps = takes.recv_from == gives.send_to && takes.send_to == kNobody && !takes.src &&
+                       takes.dst.buffer == Buffer::kOutput;
+    return hands_on && keeps ? takes.dst : Chunk{};
   }
 
   // Whether a step other than that one reads what lies there when the operation begins, if it works

@@ -12,6 +12,9 @@
 // Where a peer reduces what it is lent and sends the result back, in one step, to where it is only
 // kept, it may put it there itself.
 //
+// Where two ranks each hand on what they keep, and then keep what comes from the other, each may
+// put its part into both outputs in one go instead of reading the other's.
+//
 // Pure; nothing fails.
 #pragma once
 
@@ -33,6 +36,9 @@ struct Lending {
   // Of output: where the peer may put what it makes of the message and would send back. Whether
   // input and output share memory or not: nothing else looks there meanwhile.
   Chunk returned = {};
+  // Of output, unless it shares memory with input: where the peer may put what it sends us itself,
+  // if we do the same for it. Then both are there when what was lent has been taken.
+  Chunk exchanged = {};
 };
 
 // For each step of `mine`, which is schedule_of(algorithm, at).

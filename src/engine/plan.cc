@@ -40,6 +40,7 @@ class Compiler {
       }
     }
     find_what_is_returned();
+    find_what_is_exchanged();
     find_what_is_for_good();
     find_what_is_sent_first();
     return std::move(plan_);
@@ -75,14 +76,21 @@ class Compiler {
         comes_back = false;
       }
     }
-    plan_.wants_results = !asked_for.empty();
-    plan_.takes_nothing_back = plan_.wants_results && comes_back;
-    if (!plan_.wants_results) return;
+    plan_.takes_nothing_back = !asked_for.empty() && comes_back;
     for (PlannedStep& step : plan_.steps) {
       step.is_returned = step.recv != nullptr && step.send == nullptr && !step.src &&
                          step.dst.buffer == Buffer::kOutput &&
                          asked_for.contains({step.recv_from, step.dst.index});
     }
+  }
+
+  void find_what_is_exchanged() {
+    for (PlannedStep& step : plan_.steps) {
+      if (step.lending.exchanged) step.exchanges_on = &links_.recv_link(step.send_to, channel_);
+    }
+    plan_.is_open_to_writers = std::ranges::any_of(plan_.steps, [](const PlannedStep& step) {
+      return step.lending.returned || step.lending.exchanged;
+    });
   }
 
   // From the end: what has been read by the steps that are behind us.

@@ -27,9 +27,10 @@ struct PlannedStep {
   int recv_from = kNobody;
   int send_to = kNobody;
   bool received_first = false;
-  bool is_returned = false;  // whoever sends it was asked to put it where it is kept
-  bool for_good = false;     // it writes output that no step reads or sends afterwards
-  bool opens_recv = false;   // the first message of the operation on that link
+  const RecvLink* exchanges_on = nullptr;  // what comes from whom it is exchanged with
+  bool is_returned = false;                // whoever sends it was asked to put it where it is kept
+  bool for_good = false;    // it writes output that no step reads or sends afterwards
+  bool opens_recv = false;  // the first message of the operation on that link
   bool opens_send = false;
   int fold_first = 0;  // a fold of `fold_count` sources, the first at this index; 0: not a fold
   int fold_count = 0;
@@ -52,7 +53,7 @@ struct SendTo {
 struct Plan {
   int chunk_count = 1;
   int scratch_count = 0;
-  bool wants_results = false;  // asks peers to put what they sum where it is kept
+  bool is_open_to_writers = false;  // asks peers to put things where they are kept
   // Whatever it lends in place comes back like that: it writes over nothing that peers have read.
   bool takes_nothing_back = false;
   Chunk sent_first = {};  // of input, by a step that only sends; none if there is none

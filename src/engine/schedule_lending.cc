@@ -1,6 +1,9 @@
 // What a run does not copy into slots: it lends memory, its own or that of the stage.
 #include <algorithm>
+#include <utility>
 
+#include "src/base/copy.h"
+#include "src/base/scope_exit.h"
 #include "src/engine/schedule_run.h"
 
 namespace catenary {
@@ -15,10 +18,13 @@ std::optional<ScheduleRun::Lent> ScheduleRun::try_lend(const PlannedStep& step, 
   if (spec_.in_place && !step.lending.in_place) return std::nullopt;
   const auto lent_of = [&](const Chunk& lent, bool is_copy) -> std::optional<Lent> {
     const ByteView memory(source(lent, slice), slice.bytes);
+    const bool in_exchange = !is_copy && may_exchange(step, slice);
+    const Chunk& result = in_exchange ? step.lending.exchanged : step.lending.returned;
     const std::optional<Loan> loan =
-        step.send->try_lend(memory, {spec_.fetching, target(step.lending.returned, slice)});
+        step.send->try_lend(memory, {spec_.fetching, target(result, slice)});
     if (!loan && !step.send->sends_in_place(memory)) return std::nullopt;
-    return Lent{memory, loan, is_copy};
+    const bool is_exchanged = in_exchange && loan && loan->result != Loan::kNowhere;
+    return Lent{memory, loan, is_copy, is_exchanged};
   };
   if (const std::optional<Lent> lent = lent_of(chunk, chunk != step.src)) return lent;
   const bool is_copied = chunk == step.src && step.dst.buffer == Buffer::kOutput;
@@ -64,7 +70,40 @@ std::optional<ScheduleRun::Lent> ScheduleRun::stage(const PlannedStep& step, Sli
     step.send->stage()->write(staged_.memory + slice.offset, as_it_is);
     staged_.bytes = slice.offset + slice.bytes;
   }
-  return Lent{memory, step.send->lend_staged(memory), false};
+  return Lent{memory, step.send->lend_staged(memory)};
+}
+
+// Whether we may offer what a step sends for what the same peer sends us: it is as long, and we
+// could put ours where that peer wants it. That pays where memory is what takes time; what caches
+// hold is better read, and in place there is nothing to keep in the same go.
+bool ScheduleRun::may_exchange(const PlannedStep& step, Slice slice) const {
+  const bool is_whole = slice.bytes == slice.rest;
+  if (!step.lending.exchanged || spec_.in_place || !spec_.past_caches || !is_whole) return false;
+  const std::size_t theirs = spec_.slicing.part(step.lending.exchanged, pass_).count;
+  return slice.offset == 0 && theirs * element_bytes_ == slice.bytes &&
+         step.exchanges_on->reaches_results();
+}
+
+// The peer's part has come as a loan, or as a message. If that is in exchange, too, each of us puts
+// its own part into both outputs, and what we wait for is there when our loan has been taken.
+// False: our part is kept, and theirs is to be taken as ever.
+bool ScheduleRun::do_exchanged_slice(const PlannedStep& step, Slice slice) {
+  const OwnPart own = std::exchange(own_part_, {});
+  if (result_ == nullptr || slice.bytes != own.bytes) {
+    copy_streaming(own.to, own.from, own.bytes);
+    return false;
+  }
+  for (std::size_t at = 0; at < own.bytes; at += kWrittenAtATime) {
+    const std::size_t now = std::min(kWrittenAtATime, own.bytes - at);
+    if (!step.recv->try_begin_writing({result_ + at, now})) {
+      throw withdrawn(spec_.rank, spec_.descriptor, step.recv_from);
+    }
+    const ScopeExit end([&] { step.recv->end_writing(); });
+    copy_streaming_twice(own.to + at, result_ + at, own.from + at, now);
+  }
+  check_still_lent(*step.recv, step.recv_from);
+  step.recv->release();
+  return true;
 }
 
 void ScheduleRun::check_still_lent(const RecvLink& link, int peer) const {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "src/base/copy.h"
 #include "src/base/error.h"
@@ -21,10 +22,6 @@ Combination combination_of(const RunSpec& spec) {
               static_cast<std::uint32_t>(operation.reduction)};
 }
 
-// A peer that gives an operation up waits as long as it takes to put so much of a result into its
-// memory.
-constexpr std::size_t kWrittenAtATime = 65536;
-
 }  // namespace
 
 void ScheduleRun::begin(const RunSpec& spec, const void* input, void* output,
@@ -38,6 +35,7 @@ void ScheduleRun::begin(const RunSpec& spec, const void* input, void* output,
   started_ = borrowed_ = copies_input_ = false;
   input_copy_.reset();
   staged_ = {};
+  own_part_ = {};
   waits_for_ = kNobody;
   awaited_ = nullptr;
   copying_ = nullptr;
@@ -196,7 +194,7 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
   const bool receives = step.recv != nullptr;
   const bool sends = step.send != nullptr;
   const std::byte* own = source(step.src, slice);
-  std::byte* const kept = target(step.dst, slice);
+  std::byte* kept = target(step.dst, slice);
   if (receives) {
     // Not before there is a slot to pass it on in: what is kept may still be needed until then.
     std::byte* const into = sends || own != nullptr ? nullptr : kept;
@@ -205,6 +203,7 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
     if (result_ != nullptr && goes_back(step)) {
       return do_returned_slice(step, slice, first, {received, slice.bytes});
     }
+    if (own_part_.bytes > 0 && do_exchanged_slice(step, slice)) return true;
   }
   if (helps_ && borrowed_ && !sends && (own == nullptr || combination_.name != 0)) {
     if (!take_together(step, {received, slice.bytes}, own, kept)) return false;
@@ -222,6 +221,7 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
     passed_on = acquire(step, opens_send, lent ? lent->message_bytes() : slice.bytes);
     if (passed_on == nullptr) return false;
   }
+  if (lent && lent->is_exchanged) own_part_ = {own, std::exchange(kept, nullptr), slice.bytes};
   const bool is_input = step.src.buffer == Buffer::kInput;
   const std::byte* whole = nullptr;  // where all that is sent lies, if it need not go to the slot
   if (sends && !lent && may_send_from_memory(step, slice)) {
@@ -270,7 +270,7 @@ bool ScheduleRun::do_returned_slice(const PlannedStep& step, Slice slice, bool f
                      result_ + at, now);
   }
   check_still_lent(*step.recv, step.recv_from);
-  send(step, opens_send, Lent{received, Loan{Loan::kReturned, slice.bytes}, false}, slot, nullptr,
+  send(step, opens_send, Lent{received, Loan{Loan::kReturned, slice.bytes}}, slot, nullptr,
        slice.bytes);
   release(*step.recv, slice);
   return true;

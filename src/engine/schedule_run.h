@@ -96,7 +96,7 @@ class ScheduleRun {
   void forbid_writer() noexcept;
   // Whether peers may write to our output while it runs: results, or pieces of what they lent.
   bool is_open_to_writers() const {
-    return (spec_.plan->wants_results && spec_.least_loan != SIZE_MAX) || helps_;
+    return (spec_.plan->is_open_to_writers && spec_.least_loan != SIZE_MAX) || helps_;
   }
   // Helps a peer to copy what was lent to it, a piece of it: for who has nothing to do than to
   // wait, and may help at all. Whether there was one.
@@ -108,6 +108,9 @@ class ScheduleRun {
   }
 
  private:
+  // A peer that gives an operation up waits as long as it takes to put so much into its memory.
+  static constexpr std::size_t kWrittenAtATime = 65536;
+
   struct Slice {
     std::size_t offset = 0;  // bytes into the pass's part of its chunk
     std::size_t bytes = 0;
@@ -135,10 +138,13 @@ class ScheduleRun {
   struct Lent {
     ByteView memory;
     std::optional<Loan> loan;
-    bool is_copy;
+    bool is_copy = false;
+    bool is_exchanged = false;  // for what comes from that peer, if it lends that likewise
     std::size_t message_bytes() const { return loan ? sizeof *loan : memory.size(); }
   };
   std::optional<Lent> try_lend(const PlannedStep& step, Slice slice);
+  bool may_exchange(const PlannedStep& step, Slice slice) const;
+  bool do_exchanged_slice(const PlannedStep& step, Slice slice);
   // What was copied to the stage last, for several peers: of that chunk, in that pass.
   struct Staged {
     Chunk chunk = {};
@@ -225,6 +231,13 @@ class ScheduleRun {
   bool borrowed_ = false;        // from a peer, for the slice at hand
   std::byte* result_ = nullptr;  // where that peer wants what is made of it, too
   Staged staged_;
+  // What was lent in exchange, and is to be kept as well once it is known how.
+  struct OwnPart {
+    const std::byte* from = nullptr;
+    std::byte* to = nullptr;
+    std::size_t bytes = 0;
+  };
+  OwnPart own_part_;
   int waits_for_ = kNobody;
   bool helps_ = false;           // long copies are made by both ranks, if one is free
   Combination combination_;      // so are sums, if it has a name

@@ -116,12 +116,15 @@ std::uint32_t LoanChecker::taken_at(int rank, int borrower, std::uint32_t lent_a
 
 void LoanChecker::judge_returns(int rank, const std::vector<Lending>& lendings) {
   for (std::uint32_t i = 0; i < lendings.size() && fault_.empty(); ++i) {
-    if (!lendings[i].returned) continue;
-    const std::string fault = fault_of_return(rank, i, lendings[i].returned);
-    if (fault.empty()) continue;
-    fault_ =
-        format("rank %d asks rank %d in step %u to put a result into output %d, %s", rank,
-               schedules_->of(rank).steps[i].send_to, i, lendings[i].returned.index, fault.c_str());
+    const Chunk& returned = lendings[i].returned;
+    const Chunk& exchanged = lendings[i].exchanged;
+    const auto tell = [&](const char* what, const Chunk& there, const std::string& fault) {
+      if (fault.empty()) return;
+      fault_ = format("rank %d asks rank %d in step %u to put %s into output %d, %s", rank,
+                      schedules_->of(rank).steps[i].send_to, i, what, there.index, fault.c_str());
+    };
+    if (returned) tell("a result", returned, fault_of_return(rank, i, returned));
+    if (exchanged) tell("its part", exchanged, fault_of_exchange(rank, i, exchanged));
   }
 }
 
@@ -148,6 +151,59 @@ std::string LoanChecker::fault_of_return(int rank, std::uint32_t lent_at, const 
     if (is_over) return format("while step %u reads what lies there in place", i);
   }
   return "";
+}
+
+// The peer puts there what it has sent us, as it takes what we lend; if it does not ask for the
+// same, we take what it has sent.
+std::string LoanChecker::fault_of_exchange(int rank, std::uint32_t lent_at,
+                                           const Chunk& exchanged) {
+  const std::vector<Step>& steps = schedules_->of(rank).steps;
+  const int peer = steps[lent_at].send_to;
+  const auto keeps = std::ranges::find(steps, exchanged, &Step::dst);
+  if (keeps == steps.end()) return "where nothing comes";
+  const auto kept_at = static_cast<std::uint32_t>(keeps - steps.begin());
+  if (keeps->recv_from != peer || keeps->src || keeps->send_to != kNobody)
+    return format("where step %u puts something else", kept_at);
+  const std::string fault = fault_of_keeping(rank, lent_at, kept_at);
+  if (!fault.empty()) return fault;
+  const std::vector<Step>& theirs = schedules_->of(peer).steps;
+  const std::uint32_t sent_at = this->sent_at(rank, peer, kept_at);
+  const std::uint32_t taken_at = this->taken_at(rank, peer, lent_at);
+  if (sent_at == kNeverTaken || taken_at == kNeverTaken) return "which sends or takes nothing";
+  if (theirs[sent_at].src.buffer != Buffer::kInput || theirs[sent_at].recv_from != kNobody)
+    return format("which may have changed since its step %u", sent_at);
+  for (std::uint32_t i = sent_at + 1; i < taken_at; ++i) {
+    if (theirs[i].recv_from != kNobody)
+      return format("which takes another message in its step %u", i);
+  }
+  return taken_at < sent_at ? "which takes ours before it sends" : "";
+}
+
+// Of our own part, too, the copy is made as late as that.
+std::string LoanChecker::fault_of_keeping(int rank, std::uint32_t lent_at, std::uint32_t kept_at) {
+  const std::vector<Step>& steps = schedules_->of(rank).steps;
+  if (kept_at < lent_at) return format("which comes in step %u already", kept_at);
+  for (std::uint32_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    const bool is_between = lent_at < i && i < kept_at;
+    if (is_between && step.recv_from != kNobody)
+      return format("and takes another message in step %u", i);
+    for (const std::uint32_t written_at : {lent_at, kept_at}) {
+      const Chunk& there = steps[written_at].dst;
+      if (step.src == there) return format("and reads output %d in step %u", there.index, i);
+      if (step.dst == there && i != written_at)
+        return format("and writes output %d in step %u", there.index, i);
+    }
+  }
+  return "";
+}
+
+// The step of a sender that sends what a rank takes in a step.
+std::uint32_t LoanChecker::sent_at(int rank, int sender, std::uint32_t taken_at) {
+  const auto receives = schedules_->traffic_of(rank).receives_from(sender);
+  const auto number = std::ranges::lower_bound(receives, taken_at) - receives.begin();
+  const auto sends = schedules_->traffic_of(sender).sends_to(rank);
+  return number < std::ssize(sends) ? sends[static_cast<std::size_t>(number)] : kNeverTaken;
 }
 
 // ---- Who knows of it

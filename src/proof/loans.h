@@ -3,7 +3,8 @@
 // progress, and whoever writes over what it has lent must know that the borrower is past the step
 // that reads it. So it holds for every order of execution, not only for one. And that where a
 // result may be put by the peer who makes it, nobody else looks from the loan on until it is said
-// to be there.
+// to be there. And that what two ranks put into both of their outputs is looked at by nobody, since
+// it is there for certain only once the operation is over.
 //
 // The schedules must be proved otherwise: pairing is taken for granted. Every message is taken to
 // be sent, while those of empty chunks are not: where one is lent none is empty, since chunks
@@ -60,6 +61,9 @@ class LoanChecker {
   void find_loans_of(int rank, const std::vector<Lending>& lendings);
   void judge_returns(int rank, const std::vector<Lending>& lendings);
   std::string fault_of_return(int rank, std::uint32_t lent_at, const Chunk& returned);
+  std::string fault_of_exchange(int rank, std::uint32_t lent_at, const Chunk& exchanged);
+  std::string fault_of_keeping(int rank, std::uint32_t lent_at, std::uint32_t kept_at);
+  std::uint32_t sent_at(int rank, int sender, std::uint32_t taken_at);
   int target_of(int rank, const Chunk& given) const;
   void note_writers(int rank);
   bool is_written_over(const Loan& loan, const std::vector<Step>& steps) const;

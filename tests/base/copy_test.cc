@@ -50,5 +50,23 @@ TEST(Copy, streaming_and_copying_copies_these_bytes_and_no_others_to_both_places
   });
 }
 
+TEST(Copy, streaming_twice_copies_these_bytes_and_no_others_to_both_places) {
+  for (const std::size_t apart : {0, 1, 16, 64}) {
+    expect_exact_copies([apart](void* out, const void* in, std::size_t bytes) {
+      std::vector<unsigned char> second(bytes + 256);
+      const auto lies_at = [](const void* place) {
+        return reinterpret_cast<std::uintptr_t>(place) % 64;
+      };
+      std::size_t shift = 0;
+      while (lies_at(second.data() + shift) != (lies_at(out) + apart) % 64) ++shift;
+      copy_streaming_twice(out, second.data() + shift, in, bytes);
+      const auto* const from = static_cast<const unsigned char*>(in);
+      std::vector<unsigned char> expected(bytes + 256);
+      std::copy_n(from, bytes, expected.begin() + static_cast<std::ptrdiff_t>(shift));
+      ASSERT_EQ(second, expected) << bytes << " bytes, lines apart by " << apart;
+    });
+  }
+}
+
 }  // namespace
 }  // namespace catenary

@@ -75,6 +75,26 @@ TEST(Lending, asks_for_results_that_come_back) {
   EXPECT_FALSE(first_lending(Collective::kAllReduce, "one_shot", {.rank = 0, .ranks = 2}).returned);
 }
 
+// Only two ranks do nothing else than that.
+TEST(Lending, is_in_exchange_where_two_ranks_swap_what_they_keep) {
+  for (const std::string_view name : {"direct", "ring"}) {
+    for (int ranks = 2; ranks <= 4; ++ranks) {
+      for (int rank = 0; rank < ranks; ++rank) {
+        const Place at{.rank = rank, .ranks = ranks};
+        const Lending first = first_lending(Collective::kAllGather, name, at);
+        EXPECT_EQ(first.exchanged, ranks == 2 ? output(1 - rank) : Chunk{}) << name;
+      }
+    }
+  }
+  for (const Algorithm& algorithm : algorithms()) {
+    const Place at{.rank = 1, .ranks = 2, .root = 1};
+    if (twin_of(algorithm.collective) == Collective::kAllGather || !algorithm.runs_on(at)) continue;
+    for (const Lending& lending : lendings(algorithm, at, schedule_of(algorithm, at))) {
+      EXPECT_FALSE(lending.exchanged) << algorithm.name;
+    }
+  }
+}
+
 TEST(Lending, of_what_is_neither_input_nor_output_is_none) {
   const Algorithm& ring = *find_algorithm(Collective::kAllReduce, "ring");
   const Place at{.rank = 0, .ranks = 4};

@@ -38,7 +38,7 @@ struct FakeSend final : SendLink {
     if (memory.data() == unmapped) return std::nullopt;
     lent = memory.data();
     wanted_at = terms.result;
-    return Loan{7, memory.size()};
+    return Loan{7, memory.size(), terms.result != nullptr ? 0 : Loan::kNowhere};
   }
   void withdraw() noexcept override { withdrawn = true; }
   bool is_written_to() noexcept override { return written_to; }
@@ -106,7 +106,7 @@ struct FakeRecv final : RecvLink {
   }
   bool is_helped() noexcept override { return helped; }
   void forbid_help() noexcept override { forbidden = true; }
-  bool reaches_results() const noexcept override { return true; }
+  bool reaches_results() const noexcept override { return reaches; }
   std::byte* place_for_result(const Loan& loan) override { return result.data() + loan.result; }
   bool try_begin_writing(ByteView) override { return writes = !withdrawn; }
   void write_result(std::byte* at, ByteView data, bool past_caches) override {
@@ -123,6 +123,7 @@ struct FakeRecv final : RecvLink {
   std::size_t bytes_read = 0;  // by the link, which may have a way of its own
   Bytes memory = Bytes(kCount, std::byte{3});
   Bytes result = Bytes(kCount, std::byte{9});  // where the peer wants what is made of a loan
+  bool reaches = true;                         // that place
   bool writes = false;
   bool written_outside = false;  // of the time that the peer knows of
   std::function<void()> after_writing;

@@ -363,7 +363,7 @@ TEST_F(Returns, are_there_already_for_who_asked_and_refused_by_others) {
 // Users get their buffers back when a failed operation is over.
 TEST_F(Returns, are_waited_for_when_an_operation_is_given_up) {
   plan_send();
-  plan.wants_results = true;
+  plan.is_open_to_writers = true;
   FakeOwner owner;
   GroupRun* const run = new GroupRun;
   run->begin(owner);

@@ -1,5 +1,5 @@
-// That two ranks which all-reduce in memory of the heap really put sums into each other's: seen by
-// driving them in turns.
+// That two ranks which all-reduce in memory of the heap really put sums into each other's, and
+// those that gather their parts: seen by driving them in turns.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -71,6 +71,53 @@ TEST_P(Results, are_there_before_who_wants_them_looks) {
   EXPECT_TRUE(is_summed(0, 1)) << "it is not where the other rank keeps it";
   first.advance();
   EXPECT_TRUE(is_summed(0, 0) && is_summed(1, 0));
+  EXPECT_EQ(second.advance(), Task::Progress::kDone);
+  EXPECT_EQ(first.advance(), Task::Progress::kDone);
+}
+
+// Which past the caches is quicker than to read each other's.
+TEST(Exchanges, put_each_ones_part_into_both_outputs) {
+  const Algorithm& ring = *find_algorithm(Collective::kAllGather, "ring");
+  const Config config;
+  const Mapping heap = Mapping::anonymous(2 * 3 * kBytes);
+  const auto ranks = ranks_of(2, config, {heap.data(), 2 * 3 * kBytes, -1});
+  const auto input = [&](int rank) {
+    return heap.data() + static_cast<std::size_t>(3 * rank) * kBytes;
+  };
+  const auto holds = [&](int rank, int part) {  // in its output
+    const std::byte* const begin = input(rank) + static_cast<std::size_t>(1 + part) * kBytes;
+    return std::all_of(begin, begin + kBytes,
+                       [&](std::byte b) { return b == static_cast<std::byte>(part + 1); });
+  };
+  Plan plans[2];
+  const auto run_of = [&](int rank) {
+    std::memset(input(rank), rank + 1, kBytes);
+    const Place at{.rank = rank, .ranks = 2};
+    const Schedule schedule = schedule_of(ring, at);
+    plans[rank] = compile(schedule, lendings(ring, at, schedule), rank, Channel::kCollective, false,
+                          ranks[static_cast<std::size_t>(rank)]->links);
+    RunSpec spec;
+    spec.plan = &plans[rank];
+    spec.input = input(rank);
+    spec.output = input(rank) + kBytes;
+    spec.rank = rank;
+    spec.least_loan = kLeastLoan;
+    spec.past_caches = true;
+    spec.descriptor.kind = Collective::kAllGather;
+    spec.descriptor.count = kBytes;
+    spec.slicing = Slicing(partition_for(Collective::kAllGather, kBytes, 1, 2), kBytes / 3, 15);
+    return ScheduleRun(spec);
+  };
+  ScheduleRun first = run_of(0);
+  ScheduleRun second = run_of(1);
+  EXPECT_TRUE(first.is_open_to_writers());
+  first.advance();
+  EXPECT_FALSE(holds(0, 0)) << "it was kept alone";
+  second.advance();
+  EXPECT_TRUE(holds(1, 1) && holds(0, 1));
+  EXPECT_FALSE(holds(1, 0)) << "it was read";
+  first.advance();
+  EXPECT_TRUE(holds(0, 0) && holds(1, 0));
   EXPECT_EQ(second.advance(), Task::Progress::kDone);
   EXPECT_EQ(first.advance(), Task::Progress::kDone);
 }

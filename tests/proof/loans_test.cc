@@ -152,6 +152,72 @@ TEST(Loans, ask_for_results_where_nobody_else_looks) {
   EXPECT_NE(fault(&swapped_halves<4>, 0), "");
 }
 
+// The fault found of asking for an exchange, as the algorithm's ranks make it or not.
+std::string fault_of_exchange(Steps (*steps)(Place), std::size_t step, Chunk exchanged) {
+  Algorithm swapped = *find_algorithm(Collective::kAllGather, "direct");
+  if (steps != nullptr) swapped.steps = steps;
+  return unsafe_loan(
+      swapped, case_of(swapped, 2), {1},
+      [=](const Algorithm& of, const Place& at, const Schedule& mine, const TrafficOf& traffic_of) {
+        std::vector<Lending> found = lendings(of, at, mine, traffic_of);
+        for (Lending& each : found) each.exchanged = {};
+        if (at.rank == 0) found[step].exchanged = exchanged;
+        return found;
+      });
+}
+
+// Two ranks swap their parts; some do something else as well.
+enum class Swap : std::uint8_t {
+  kPlainly,
+  kAndReadWhatCame,
+  kAndReadTheirOwn,
+  kAndWriteTheirOwnTwice,
+  kTakingBefore,
+  kTakingMore,
+  kOfOutput,
+};
+template <Swap kSwap>
+Steps swapped_parts(Place at) {
+  const int peer = at.after(1);
+  const Step keeps{.recv_from = peer, .dst = output(peer)};
+  const Step gives{.src = input(0), .dst = output(at.rank), .send_to = peer};
+  const Step gives_more{.src = input(0), .send_to = peer};
+  if (kSwap == Swap::kTakingBefore && at.rank == 1) {
+    co_yield keeps;
+    co_yield gives;
+    co_return;
+  }
+  if (kSwap == Swap::kTakingMore) co_yield gives_more;
+  if (kSwap == Swap::kOfOutput && at.rank == 1) {
+    co_yield {.src = input(0), .dst = output(1)};
+    co_yield {.src = output(1), .send_to = peer};
+  } else {
+    co_yield gives;
+  }
+  if (kSwap == Swap::kAndReadTheirOwn) co_yield {.src = output(at.rank), .dst = scratch(0)};
+  if (kSwap == Swap::kAndWriteTheirOwnTwice) co_yield {.src = input(0), .dst = output(at.rank)};
+  if (kSwap == Swap::kTakingMore) co_yield {.recv_from = peer, .dst = scratch(0)};
+  co_yield keeps;
+  if (kSwap == Swap::kAndReadWhatCame) co_yield {.src = output(peer), .dst = scratch(0)};
+}
+
+TEST(Loans, are_exchanged_by_who_only_swaps) {
+  EXPECT_EQ(fault_of_exchange(nullptr, 0, output(1)), "");
+  EXPECT_EQ(fault_of_exchange(&swapped_parts<Swap::kPlainly>, 0, output(1)), "");
+  EXPECT_NE(fault_of_exchange(nullptr, 0, output(0)), "") << "it does not come there";
+  const auto fault = [](Steps (*steps)(Place), std::size_t lent_at) {
+    return fault_of_exchange(steps, lent_at, output(1));
+  };
+  EXPECT_EQ(fault(&swapped_parts<Swap::kAndReadWhatCame>, 0),
+            "rank 0 asks rank 1 in step 0 to put its part into output 1, and reads output 1 in "
+            "step 2");
+  EXPECT_NE(fault(&swapped_parts<Swap::kAndReadTheirOwn>, 0), "");
+  EXPECT_NE(fault(&swapped_parts<Swap::kAndWriteTheirOwnTwice>, 0), "");
+  EXPECT_NE(fault(&swapped_parts<Swap::kTakingBefore>, 0), "");
+  EXPECT_NE(fault(&swapped_parts<Swap::kTakingMore>, 1), "");
+  EXPECT_NE(fault(&swapped_parts<Swap::kOfOutput>, 0), "");
+}
+
 TEST(Loans, are_judged_alike_by_a_checker_that_has_judged_others) {
   const Algorithm& one_shot = *find_algorithm(Collective::kAllReduce, "one_shot");
   const Algorithm& direct = *find_algorithm(Collective::kAllReduce, "direct");
