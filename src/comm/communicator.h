@@ -275,7 +275,8 @@ class Communicator final : public RunOwner {
   int waited_in_a_row_ = 0;
 
   RunPool runs_;
-  ShortRun short_run_{*this};  // begun under that and the drive lock, then used by who drives
+  // Begun under the issue lock and the drive lock, then used by who drives.
+  ShortRun short_run_{*this};
 };
 
 }  // namespace catenary

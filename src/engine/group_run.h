@@ -226,9 +226,9 @@ class GroupRun final : public Task {
   std::size_t message_count_ = 0;
   std::vector<std::uint32_t> open_messages_;
   bool some_are_long_ = false;
-  std::size_t next_helped_ = 0;  // of those
+  std::size_t next_helped_ = 0;  // where in open_messages_ the next to be helped is
   std::uint64_t stamp_ = 0;      // of what is in messages_; 0: none
-  std::size_t stamped_ = 0;      // so many of them
+  std::size_t stamped_ = 0;      // so many of messages_
   bool stamped_are_long_ = false;
   std::uint64_t polls_ = 0;
   std::optional<Deadline> withdrawn_;  // until then peers that write are waited for

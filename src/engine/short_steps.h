@@ -96,8 +96,8 @@ class ShortSteps {
   std::size_t longest_bytes_ = 0;
   bool sends_ = false;
   bool receives_ = false;
-  std::size_t count_ = 0;   // of those
-  std::size_t linked_ = 0;  // behind so many of them none uses a link
+  std::size_t count_ = 0;   // moves_.size()
+  std::size_t linked_ = 0;  // behind so many moves none uses a link
   const kernels::ReduceKernels* kernels_ = nullptr;
   int element_shift_ = 0;
   std::int64_t divisor_ = 1;

@@ -3,7 +3,10 @@
 // A link is a one-way ring of equal slots to or from one peer. Four verbs, none of which waits:
 // "not yet" is an empty span, never an error. A Transport makes links to the peers it reaches. The
 // engine reduces from a peer's slot straight into the next peer's slot, so spans must stay valid
-// from try_acquire to commit and from try_peek to release.
+// from try_acquire to commit and from try_peek to release. The verbs and try_flush() are all that
+// the links of a new transport must write; what has a default body below is for links whose ends
+// share memory (loans, stage, results, help), that send from the user's memory (commit_in_place),
+// or that know quicker ways to copy or to ring.
 //
 // Threads: the links of one channel are used by one thread at a time (their device's driver); those
 // of other channels may be used by other threads at once. Waiting: only attach() waits, and only
@@ -164,7 +167,7 @@ class RecvLink {
   // Whether the peer still copies, or is stopped in the middle of it, while it runs: as with
   // SendLink::is_written_to(), memory that is given up is not the owner's before that is over.
   virtual bool is_helped() noexcept { return false; }
-  // That is not waited for any more: a peer that is stopped before it has begun with its piece is
+  // Help is not waited for any more: a peer that is stopped before it has begun with its piece is
   // to find, once it goes on, that it is not wanted.
   virtual void forbid_help() noexcept {}
 
