@@ -18,6 +18,7 @@
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/mapping.h"
+#include "src/base/rounding.h"
 #include "src/base/scope_exit.h"
 #include "src/comm/communicator.h"
 #include "src/device/device.h"
@@ -247,7 +248,7 @@ class Member {
     const auto iterations = static_cast<int>(wanted);
     Runner runner;
     runner.is_algorithm = !name.empty();
-    runner.iterations = iterations >= turns ? (iterations + turns - 1) / turns * turns : iterations;
+    runner.iterations = iterations >= turns ? round_up(iterations, turns) : iterations;
     runner.lead_in = iterations > 4 ? 2 : 0;
     return runner;
   }

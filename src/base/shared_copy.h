@@ -23,6 +23,8 @@
 #include <optional>
 #include <utility>
 
+#include "src/base/rounding.h"
+
 namespace catenary {
 
 struct alignas(64) SharedCopyWords {
@@ -57,11 +59,11 @@ class SharedCopy {
   static constexpr std::size_t kPieceAlignment = 4096;
   static constexpr std::size_t piece_bytes(std::uint64_t bytes) {
     const std::uint64_t pieces =
-        2 * std::max<std::uint64_t>(1, ceiling(bytes, 2 * kMostPieceBytes));
-    return kPieceAlignment * std::max<std::uint64_t>(1, ceiling(bytes, pieces * kPieceAlignment));
+        2 * std::max<std::uint64_t>(1, divide_up(bytes, 2 * kMostPieceBytes));
+    return kPieceAlignment * std::max<std::uint64_t>(1, divide_up(bytes, pieces * kPieceAlignment));
   }
   static constexpr std::uint64_t pieces_of(std::uint64_t bytes) {
-    return ceiling(bytes, piece_bytes(bytes));
+    return divide_up(bytes, piece_bytes(bytes));
   }
   static constexpr SharedPiece piece(std::uint64_t number, std::uint64_t bytes) {
     const std::uint64_t at = number * piece_bytes(bytes);
@@ -77,11 +79,6 @@ class SharedCopy {
   static constexpr std::uint32_t kClosed = UINT32_MAX;
   static constexpr bool is_open(std::uint64_t ticket) {
     return ticket != 0 && piece_of(ticket) != kClosed;
-  }
-
- private:
-  static constexpr std::uint64_t ceiling(std::uint64_t value, std::uint64_t divisor) {
-    return (value + divisor - 1) / divisor;
   }
 };
 

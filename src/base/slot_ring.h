@@ -45,6 +45,7 @@
 #include "src/base/error.h"
 #include "src/base/fence.h"
 #include "src/base/mapping.h"
+#include "src/base/rounding.h"
 #include "src/base/shuttles.h"
 #include "src/base/slot_belt.h"
 #include "src/base/types.h"
@@ -86,11 +87,6 @@ struct SlotRingShape {
   constexpr std::size_t bytes() const { return belt_offset() + belt_bytes; }
 
   bool operator==(const SlotRingShape&) const = default;
-
- private:
-  static constexpr std::size_t round_up(std::size_t value, std::size_t alignment) {
-    return (value + alignment - 1) / alignment * alignment;
-  }
 };
 
 inline constexpr std::size_t kInlineBytes = 1080;

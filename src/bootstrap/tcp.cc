@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "src/base/error.h"
+#include "src/base/rounding.h"
 #include "src/bootstrap/stream_socket.h"
 
 namespace catenary {
@@ -97,9 +98,9 @@ void notice_lost_ways(int fd, std::int64_t patience_s) noexcept {
   const int seconds = static_cast<int>(patience_s);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
-  const int interval = (seconds + kMostProbes - 1) / kMostProbes;
+  const int interval = divide_up(seconds, kMostProbes);
   set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, (seconds + interval - 1) / interval);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, divide_up(seconds, interval));
 }
 
 void notice_no_answer(int fd, std::int64_t patience_s) noexcept {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/base/rounding.h"
 #include "src/collective/fan_out.h"
 
 namespace catenary {
@@ -125,9 +126,9 @@ double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes
   const Rates rates = rates_of(machine, std::min(chunk, pass * cut.slice_bytes), parameters);
   const auto whole = static_cast<double>(chunk);
   const double slice = static_cast<double>(std::min(chunk, cut.slice_bytes));
-  const auto slices = static_cast<double>((chunk + cut.slice_bytes - 1) / cut.slice_bytes);
+  const auto slices = static_cast<double>(divide_up(chunk, cut.slice_bytes));
   const auto passes =
-      std::max(static_cast<double>((static_cast<std::size_t>(slices) + pass - 1) / pass), 1.0);
+      std::max(static_cast<double>(divide_up(static_cast<std::size_t>(slices), pass)), 1.0);
 
   // The first slice of each pass goes all the way, the others follow it through the busiest rank.
   // Passes follow each other as closely as ranks may begin one before others are done.

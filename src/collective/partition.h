@@ -14,12 +14,12 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/base/rounding.h"
 #include "src/collective/operation.h"
 #include "src/collective/schedule.h"
 
@@ -43,20 +43,9 @@ struct UnevenParts {
   std::vector<Range> output;
 };
 
-// Element sizes and cuts are mostly powers of two, and a shift is ten times cheaper than a
-// division.
-constexpr std::size_t divided_down(std::size_t value, std::size_t by) {
-  const bool power_of_two = (by & (by - 1)) == 0;
-  return power_of_two ? value >> std::countr_zero(by) : value / by;
-}
-constexpr std::size_t divided_up(std::size_t value, std::size_t by) {
-  const std::size_t quotient = divided_down(value, by);
-  return quotient * by == value ? quotient : quotient + 1;
-}
-
 // How many elements lie between two places that may be cut.
 constexpr std::size_t cut_elements(std::size_t element_bytes) {
-  const std::size_t elements = divided_down(kCutBytes, element_bytes);
+  const std::size_t elements = divide_down_quickly(kCutBytes, element_bytes);
   return elements * element_bytes == kCutBytes ? elements : 1;
 }
 
@@ -77,9 +66,9 @@ class Partition {
     partition.stride_ = whole.count;
     if (chunk_count == 1) return partition;
     const std::size_t unit = cut_elements(element_bytes);
-    const std::size_t units = divided_up(whole.count, unit);
+    const std::size_t units = divide_up_quickly(whole.count, unit);
     const auto parts = static_cast<std::size_t>(chunk_count);
-    const std::size_t units_per_part = divided_down(units, parts);
+    const std::size_t units_per_part = divide_down_quickly(units, parts);
     partition.stride_ = units_per_part * unit;
     partition.longer_chunks_ = units - units_per_part * parts;
     partition.unit_ = unit;
@@ -199,7 +188,9 @@ class Slicing {
   // How many messages of a chunk each a link surely holds: see Place.window. Where all chunks are
   // one slice, as many as that of a long chunk; otherwise one long chunk.
   constexpr int window() const {
-    return partition_.longest_chunk() <= slice_ ? static_cast<int>(divided_down(pass_, slice_)) : 1;
+    return partition_.longest_chunk() <= slice_
+               ? static_cast<int>(divide_down_quickly(pass_, slice_))
+               : 1;
   }
 
   // 0 if there is nothing to move.
@@ -232,13 +223,13 @@ class Slicing {
 
   static constexpr std::size_t elements_in(std::size_t bytes, std::size_t element_bytes) {
     const std::size_t unit = cut_elements(element_bytes);
-    const std::size_t count = divided_down(bytes, element_bytes);
-    return count >= unit ? divided_down(count, unit) * unit : count;
+    const std::size_t count = divide_down_quickly(bytes, element_bytes);
+    return count >= unit ? divide_down_quickly(count, unit) * unit : count;
   }
 
   // Most messages are one piece: spare them the division.
   static constexpr std::size_t pieces(std::size_t count, std::size_t piece) {
-    return count <= piece ? (count == 0 ? 0 : 1) : divided_up(count, piece);
+    return count <= piece ? (count == 0 ? 0 : 1) : divide_up_quickly(count, piece);
   }
 
   Partition partition_;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "src/base/log.h"
+#include "src/base/rounding.h"
 #include "src/comm/rank_facts.h"
 #include "src/device/announced_buffer.h"
 #include "src/device/memory.h"
@@ -20,10 +21,6 @@ namespace {
 constexpr std::size_t kSlotOverhead = kPaddedDescriptorBytes;
 // How often a program that asks all the time for the communicator's failure has links looked at.
 constexpr std::int64_t kLookEvery_ns = 50'000'000;
-
-std::size_t round_up(std::size_t value, std::size_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 // What a card may be given: blocks of our own, and what users have announced.
 std::optional<UserBlock> find_user_block(const std::byte* address) {

@@ -10,13 +10,10 @@
 #include <iterator>
 
 #include "src/base/error.h"
+#include "src/base/rounding.h"
 
 namespace catenary {
 namespace {
-
-constexpr std::size_t round_up(std::size_t value, std::size_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 std::size_t limit_of(int resource) {
   rlimit limit = {};

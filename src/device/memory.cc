@@ -9,6 +9,7 @@
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/mapping.h"
+#include "src/base/rounding.h"
 #include "src/device/device_error.h"
 #include "src/device/process_life.h"
 #include "src/topology/machine.h"
@@ -17,10 +18,6 @@ namespace catenary {
 namespace {
 
 constexpr std::size_t kGiveBackBytes = 65536;  // smaller ones are not worth the system call
-
-constexpr std::size_t round_up(std::size_t value, std::size_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 std::uintptr_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 

@@ -9,6 +9,7 @@
 
 #include "src/base/copy.h"
 #include "src/base/error.h"
+#include "src/base/rounding.h"
 #include "src/base/scope_exit.h"
 
 namespace catenary {
@@ -472,7 +473,7 @@ void ScheduleRun::take_scalar() {
 void ScheduleRun::take_scratch() {
   constexpr std::size_t kAlignment = ScratchMemory::kAlignment;
   const std::size_t longest = spec_.slicing.longest_part() * element_bytes_;
-  scratch_stride_ = (longest + kAlignment - 1) / kAlignment * kAlignment;
+  scratch_stride_ = round_up(longest, kAlignment);
   scratch_ = spec_.scratch->at_least(static_cast<std::size_t>(spec_.plan->scratch_count) *
                                      scratch_stride_);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/error.h"
+#include "src/base/rounding.h"
 
 namespace catenary::proof {
 namespace {
@@ -210,7 +211,7 @@ std::uint32_t LoanChecker::sent_at(int rank, int sender, std::uint32_t taken_at)
 
 void LoanChecker::begin_clocks() {
   const std::size_t ranks = index(which_.ranks);
-  stride_ = (ranks + kClockBlock - 1) / kClockBlock * kClockBlock;
+  stride_ = round_up(ranks, kClockBlock);
   clocks_.assign(ranks * stride_, 0);
   next_.assign(ranks, kNoClock);
   free_ = kNoClock;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/error.h"
+#include "src/base/rounding.h"
 
 namespace catenary::proof {
 
@@ -29,7 +30,7 @@ void Memory::begin(const ProofCase& which, Orders& orders, std::size_t scratch_e
 void Memory::reserve_scratch(std::size_t elements) {
   words_each_ = reduces_ ? 2 : 1;
   const std::size_t in_line = 64 / sizeof(std::uint64_t) / words_each_;
-  scratch_stride_ = ((elements + in_line - 1) / in_line | 1) * in_line;
+  scratch_stride_ = (divide_up(elements, in_line) | 1) * in_line;
   const std::size_t words = scratch_ends_.size() * scratch_stride_ * words_each_;
   const std::size_t bytes = words * sizeof(std::uint64_t);
   if (bytes > scratch_mapping_.bytes()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/error.h"
+#include "src/base/rounding.h"
 #include "src/transport/ring_links.h"
 
 namespace catenary {
@@ -42,8 +43,7 @@ std::size_t RingArenaShape::bell_offset(int member) const {
 }
 
 std::size_t RingArenaShape::ring_offset(int from, int to, Channel channel) const {
-  constexpr std::size_t kPage = SlotRingShape::kPageBytes;
-  const std::size_t bells_end = (bell_offset(members) + kPage - 1) / kPage * kPage;
+  const std::size_t bells_end = round_up(bell_offset(members), SlotRingShape::kPageBytes);
   const std::size_t pair = static_cast<std::size_t>(from) * static_cast<std::size_t>(members) +
                            static_cast<std::size_t>(to);
   return bells_end + (pair * kChannelCount + static_cast<std::size_t>(channel)) * ring.bytes();

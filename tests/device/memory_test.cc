@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "src/base/mapping.h"
+#include "src/base/rounding.h"
 #include "src/device/device_error.h"
 #include "src/topology/machine.h"
 
@@ -60,7 +61,7 @@ TEST(Memory, can_be_mapped_a_second_time_from_what_find_tells) {
 
 std::size_t pages_in(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  return (bytes + page - 1) / page;
+  return divide_up(bytes, page);
 }
 
 std::size_t pages_that_are_there(std::byte* base, std::size_t bytes) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/base/rounding.h"
 #include "src/proof/survey.h"
 #include "tests/proof/written_out.h"
 
@@ -154,7 +155,7 @@ class Mutants {
   Chunk beyond(const Chunk& chunk) const {
     const int parts = right_.chunk_count;
     const int part = chunk.index % parts;
-    return scratch(part + (most_scratch_ - part + parts - 1) / parts * parts);
+    return scratch(part + round_up(most_scratch_ - part, parts));
   }
 
   // All is done as it should be, but in memory that nobody knew to be needed.

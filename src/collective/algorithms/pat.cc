@@ -8,6 +8,7 @@
 // ranks.
 #include <bit>
 
+#include "src/base/rounding.h"
 #include "src/collective/algorithms.h"
 #include "src/collective/algorithms/exchange.h"
 
@@ -53,8 +54,8 @@ struct Forest {
   int trees = 1;
 
   explicit Forest(const Place& place, Sums kept = Sums::kOfEachDepth) : at(place), sums(kept) {
-    while ((at.ranks + span - 1) / span > at.window) span *= 2;
-    trees = (at.ranks + span - 1) / span;
+    while (divide_up(at.ranks, span) > at.window) span *= 2;
+    trees = divide_up(at.ranks, span);
   }
   Chunk sum(int place) const {
     if (sums == Sums::kOfEachChunk) return scratch(at.after(-place));
