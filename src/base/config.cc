@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "src/base/error.h"
+#include "src/base/size_literals.h"
 
 namespace catenary {
 namespace {
@@ -124,12 +125,12 @@ std::vector<Variable> variables_below() {
       number("NCCL_SHM_DISABLE", &Config::shm_disable, 0, 1,
              "1: no shared memory between processes."),
       number(
-          "CATENARY_SLOT_BYTES", &Config::slot_bytes, 64, 1 << 26,
+          "CATENARY_SLOT_BYTES", &Config::slot_bytes, 64, 64_MB,
           "Bytes of one slot of a link; rounded up to a multiple of 64. What is longer goes over "
           "sockets in pieces of some 61 KB."),
       number("CATENARY_SLOTS", &Config::slots, 2, 1024, "Slots of a link."),
       number(
-          "CATENARY_BELT_BYTES", &Config::belt_bytes, -1, 1 << 22,
+          "CATENARY_BELT_BYTES", &Config::belt_bytes, -1, 4_MB,
           "Bytes of shared memory that a rank's messages to others of its machine go round, where "
           "each rank has a core; each other one has its share, none below 256 KB. 0: those of "
           "slots only. -1: nearly twice the second-level cache, half of one of 2 MB and more."),

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "src/base/size_literals.h"
+
 namespace catenary {
 
 struct Config {
@@ -43,13 +45,13 @@ struct Config {
   std::string net = "";                       // NCCL_NET
   std::string fi_provider = "";               // FI_PROVIDER
   std::int64_t shm_disable = 0;               // NCCL_SHM_DISABLE
-  std::int64_t slot_bytes = 65536;            // CATENARY_SLOT_BYTES
+  std::int64_t slot_bytes = 64_KB;            // CATENARY_SLOT_BYTES
   std::int64_t slots = 16;                    // CATENARY_SLOTS
   std::int64_t belt_bytes = -1;               // CATENARY_BELT_BYTES
   std::int64_t rails = 0;                     // CATENARY_RAILS
-  std::int64_t least_loan = 8192;             // CATENARY_LEND_BYTES
+  std::int64_t least_loan = 8_KB;             // CATENARY_LEND_BYTES
   std::int64_t least_fetched = -1;            // CATENARY_FETCH_BYTES
-  std::int64_t least_lent_in_place = 524288;  // CATENARY_LEND_IN_PLACE_BYTES
+  std::int64_t least_lent_in_place = 512_KB;  // CATENARY_LEND_IN_PLACE_BYTES
   std::int64_t least_staged = -1;             // CATENARY_STAGE_BYTES
   std::string host_id = "";                   // NCCL_HOSTID
   // Devices.

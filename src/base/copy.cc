@@ -6,6 +6,8 @@
 
 #ifdef __x86_64__
 #include <immintrin.h>
+
+#include "src/base/size_literals.h"
 #endif
 
 namespace catenary {
@@ -13,7 +15,7 @@ namespace catenary {
 // In pieces, since the C library copies what is longer than a core's cache by vectors, which have
 // every line fetched that they overwrite.
 void copy(void* out, const void* in, std::size_t bytes) {
-  constexpr std::size_t kPiece = std::size_t{1} << 16;
+  constexpr std::size_t kPiece = 64_KB;
   auto* to = static_cast<std::byte*>(out);
   const auto* from = static_cast<const std::byte*>(in);
   for (std::size_t at = 0; at < bytes; at += kPiece) {
@@ -47,7 +49,7 @@ namespace {
 constexpr std::size_t kLine = 64;
 // So far ahead lines are fetched, which processors do by themselves up to the end of a page. What
 // lies behind the end may be another core's, and is left alone.
-constexpr std::size_t kAhead = 2048;
+constexpr std::size_t kAhead = 2_KB;
 
 void fetch(const std::byte* from, std::size_t offset, std::size_t bytes) {
   if (offset < bytes) __builtin_prefetch(from + offset);

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <string>
 
+#include "src/base/size_literals.h"
+
 namespace catenary {
 
 enum class LogLevel : int { kNone, kVersion, kWarn, kInfo, kAbort, kTrace };
@@ -35,7 +37,7 @@ void log_trace(Subsystem subsystem, int device, const std::string& message);
 void log_version(const std::string& message);
 
 // As much of an error's text is kept.
-inline constexpr std::size_t kErrorTextBytes = 1024;
+inline constexpr std::size_t kErrorTextBytes = 1_KB;
 
 // Records `message` as the last error and prints it at WARN and above.
 void log_warn(const char* file, int line, const char* function, const std::string& message);

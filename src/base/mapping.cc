@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "src/base/error.h"
+#include "src/base/size_literals.h"
 
 namespace catenary {
 namespace {
@@ -70,7 +71,7 @@ void populate(std::byte* at, std::size_t bytes) noexcept {
 }
 
 void map_by_reading(const std::byte* at, std::size_t bytes) noexcept {
-  constexpr std::size_t kMappedAtOnce = 64 << 10;  // fault_around_bytes, as it is mostly
+  constexpr std::size_t kMappedAtOnce = 64_KB;  // fault_around_bytes, as it is mostly
   const auto touch = [at](std::size_t offset) {
     static_cast<void>(*static_cast<const volatile std::byte*>(at + offset));
   };

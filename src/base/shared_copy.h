@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "src/base/rounding.h"
+#include "src/base/size_literals.h"
 
 namespace catenary {
 
@@ -55,8 +56,8 @@ class SharedCopy {
   // An even number of equal pieces, so that both are done at the same time: as long as may be,
   // since to take one its line has to come from the other core, and so short that the last is soon
   // done. Their edges are no element's middle.
-  static constexpr std::size_t kMostPieceBytes = std::size_t{1} << 17;
-  static constexpr std::size_t kPieceAlignment = 4096;
+  static constexpr std::size_t kMostPieceBytes = 128_KB;
+  static constexpr std::size_t kPieceAlignment = 4_KB;
   static constexpr std::size_t piece_bytes(std::uint64_t bytes) {
     const std::uint64_t pieces =
         2 * std::max<std::uint64_t>(1, divide_up(bytes, 2 * kMostPieceBytes));

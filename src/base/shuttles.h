@@ -23,6 +23,7 @@
 
 #include "src/base/error.h"
 #include "src/base/mapping.h"
+#include "src/base/size_literals.h"
 
 namespace catenary {
 
@@ -83,8 +84,8 @@ class Shuttles {
 
  private:
   // The first pages come when they are touched, if not with the ring: short messages need no more.
-  static constexpr std::size_t kTouchedBytes = 8192;
-  static constexpr std::size_t kTouchedPiece = std::size_t{1} << 16;
+  static constexpr std::size_t kTouchedBytes = 8_KB;
+  static constexpr std::size_t kTouchedPiece = 64_KB;
 
   std::byte* ours_;
   std::byte* theirs_;

@@ -19,16 +19,18 @@
 #include <optional>
 #include <vector>
 
+#include "src/base/size_literals.h"
+
 namespace catenary {
 
 class SlotBelt {
  public:
   // Left free behind each message: readers' processors fetch ahead, past the end of what they read,
   // and would hold the first lines of the next message just when they are to be written.
-  static constexpr std::size_t kGapBytes = 1024;
+  static constexpr std::size_t kGapBytes = 1_KB;
   // Shorter messages move few lines, and are better off with those that are at hand.
   static constexpr std::size_t kLeastBytes = 1536;
-  static constexpr std::size_t kFirstBytes = std::size_t{1} << 17;
+  static constexpr std::size_t kFirstBytes = 128_KB;
   // How often its length must have passed before it becomes twice as long.
   static constexpr std::size_t kRoundsToGrow = 4;
 

@@ -47,6 +47,7 @@
 #include "src/base/mapping.h"
 #include "src/base/rounding.h"
 #include "src/base/shuttles.h"
+#include "src/base/size_literals.h"
 #include "src/base/slot_belt.h"
 #include "src/base/types.h"
 
@@ -62,7 +63,7 @@ struct SlotRingShape {
   static constexpr std::size_t kSharedCopy = 128;
   static constexpr std::size_t kFirstHead = 256;
   static constexpr std::size_t kHeadSpacing = 1152;
-  static constexpr std::size_t kPageBytes = 4096;
+  static constexpr std::size_t kPageBytes = 4_KB;
 
   constexpr std::size_t head_offset(std::uint32_t slot) const {
     return kFirstHead + slot * kHeadSpacing;
@@ -308,7 +309,7 @@ class SlotProducer {
 
   // Brings in what the belt's first round comes to, in pieces: a page at a time takes longer.
   void touch_belt(std::size_t end) {
-    constexpr std::size_t kPiece = std::size_t{1} << 16;
+    constexpr std::size_t kPiece = 64_KB;
     const SlotRingShape& shape = cursor_.shape();
     while (touched_ < end) {
       populate(cursor_.at(shape.belt_offset() + touched_),

@@ -4,12 +4,13 @@
 #include <cerrno>
 
 #include "src/base/error.h"
+#include "src/base/size_literals.h"
 #include "src/bootstrap/stream_socket.h"
 
 namespace catenary {
 namespace {
 
-constexpr std::size_t kReadBytes = 16 * 1024;
+constexpr std::size_t kReadBytes = 16_KB;
 
 Key direction_key(const Key& session_key, Side sender) {
   return derive_key(session_key, sender == Side::kInitiator ? "from initiator" : "from acceptor");

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "src/base/size_literals.h"
 #include "src/base/types.h"
 #include "src/bootstrap/key.h"
 
@@ -43,8 +44,8 @@ struct Frame {
 inline constexpr std::size_t kFrameHeaderBytes = 16;
 inline constexpr std::size_t kFrameMacBytes = 32;
 // The largest thing one rank may give to an all-gather, and what a message puts around it.
-inline constexpr std::size_t kMaxGatherBytes = 64 * 1024;
-inline constexpr std::size_t kMaxPayloadBytes = kMaxGatherBytes + 1024;
+inline constexpr std::size_t kMaxGatherBytes = 64_KB;
+inline constexpr std::size_t kMaxPayloadBytes = kMaxGatherBytes + 1_KB;
 // The longest claim.
 inline constexpr std::size_t kMaxClaimBytes = 64;
 

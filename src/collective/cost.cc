@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/rounding.h"
+#include "src/base/size_literals.h"
 #include "src/collective/fan_out.h"
 
 namespace catenary {
@@ -185,7 +186,7 @@ CostParameters default_parameters() {
       .local_byte_ns = 5e-4,
       .reduced_byte_ns = 1.2e-4,
       .memory_byte_ns = 0.03,
-      .shared_cache_bytes = 15 << 20,
+      .shared_cache_bytes = 15_MB,
       .wires = {{{.hop_ns = 40, .message_ns = 25, .byte_ns = 0.03},
                  {.hop_ns = 30, .message_ns = 85, .byte_ns = 0.0387},
                  {.hop_ns = 2200, .message_ns = 2500, .byte_ns = 0.25}}},

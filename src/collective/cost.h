@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "src/base/size_literals.h"
 #include "src/collective/operation.h"
 #include "src/collective/shape.h"
 
@@ -70,7 +71,7 @@ struct MachineFacts {
 
 // How messages are cut.
 struct Cut {
-  std::size_t slice_bytes = 65536;
+  std::size_t slice_bytes = 64_KB;
   std::uint32_t slots = 16;
   // The most slices of a chunk that move in a pass. At least twice as many fit into a link, so that
   // a rank that passes chunks on round a ring need not wait for its neighbour with every slice. 0:

@@ -15,6 +15,7 @@
 #include <functional>
 #include <vector>
 
+#include "src/base/size_literals.h"
 #include "src/collective/schedule.h"
 
 namespace catenary {
@@ -31,7 +32,7 @@ inline constexpr std::size_t kLeastExchanged = 4;
 inline constexpr std::size_t kMostFannedOut = 16;
 // Where less than that moves in a pass it is copied to each.
 constexpr std::size_t least_fanned_out(FanOut fan_out) {
-  return fan_out == FanOut::kNone ? SIZE_MAX : fan_out == FanOut::kOneWay ? 8192 : 32768;
+  return fan_out == FanOut::kNone ? SIZE_MAX : fan_out == FanOut::kOneWay ? 8_KB : 32_KB;
 }
 
 struct FanOutStep {

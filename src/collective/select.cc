@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/error.h"
+#include "src/base/size_literals.h"
 #include "src/collective/partition.h"
 
 namespace catenary {
@@ -14,16 +15,16 @@ constexpr int kMostDirectRanks = 64;
 // mapped buffers gain most by messages that are lent, and private ones lose little by it.
 constexpr double kTie = 1.05;
 constexpr double kCrowdedTie = 1.4;
-constexpr std::size_t kLeastTie = 131072;
+constexpr std::size_t kLeastTie = 128_KB;
 // Times that differ by less are the same, to the model.
 constexpr double kDraw = 1.01;
 // Two ranks on a ring put sums straight into each other's mapped buffers: messages of so many bytes
 // and more go that way where another one is faster by less.
 constexpr double kPairTie = 1.1;
-constexpr std::size_t kLeastPairRing = 65536;
+constexpr std::size_t kLeastPairRing = 64_KB;
 // Slices shorter than this are not worth their messages on any machine we know: an eighth of a slot
 // as it is by default, or of a packet.
-constexpr std::size_t kLeastSliceBytes = 7 * 1024;
+constexpr std::size_t kLeastSliceBytes = 7_KB;
 // Two ranks that exchange have no pipeline to fill, and what they lend goes in messages of all of a
 // pass's slices: those are not made shorter for less gain than that.
 constexpr double kCutGain = 0.9;
@@ -31,13 +32,13 @@ constexpr double kCutGain = 0.9;
 // steps, and by the time a rank comes to a part again it is in no cache any more, which the model
 // does not know: it has to be faster by more than that, for messages of so many bytes and more.
 constexpr double kTwoHostsTie = 1.1;
-constexpr std::size_t kLeastTwoHosts = std::size_t{1} << 19;
+constexpr std::size_t kLeastTwoHosts = 512_KB;
 // What goes inside of machines and then across them goes in about so many passes at least, as far
 // as it has slices for them, and so many fit into a link: while the network has one, the next is
 // made ready, and what was made is still in the caches.
 constexpr std::size_t kPassesAcross = 4;
 // Longer messages are cut like these.
-constexpr std::size_t kLongestPriced = std::size_t{1} << 40;
+constexpr std::size_t kLongestPriced = 1_TB;
 
 // The representative of a class is its power of two.
 constexpr std::size_t bytes_of_class(std::size_t size_class) {

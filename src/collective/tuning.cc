@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/base/size_literals.h"
 #include "src/base/text.h"
 
 namespace catenary {
 namespace {
 
 constexpr std::string_view kVersion = "3";
-constexpr std::size_t kMostTextBytes = 65536;
+constexpr std::size_t kMostTextBytes = 64_KB;
 
 template <int kWire>
 std::vector<Parameter> wire_rows(const std::string& between) {

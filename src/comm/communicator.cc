@@ -7,6 +7,7 @@
 
 #include "src/base/log.h"
 #include "src/base/rounding.h"
+#include "src/base/size_literals.h"
 #include "src/comm/rank_facts.h"
 #include "src/device/announced_buffer.h"
 #include "src/device/memory.h"
@@ -36,7 +37,7 @@ std::optional<UserBlock> find_user_block(const std::byte* address) {
 // What is written again before both cores have let go of it is slow to write, so a belt is nearly
 // as long as what they keep for themselves; and those of both directions stay in what they share.
 // Where cores keep more than that, what they let go of is far away, and a belt is better at hand.
-constexpr std::size_t kLargeCache = std::size_t{2} << 20;
+constexpr std::size_t kLargeCache = 2_MB;
 std::size_t belt_bytes(const Config& config) {
   if (config.belt_bytes >= 0) return static_cast<std::size_t>(config.belt_bytes);
   const std::size_t own = second_level_cache_bytes();
@@ -45,7 +46,7 @@ std::size_t belt_bytes(const Config& config) {
 }
 
 // Shorter messages are better copied twice than once by a system call.
-constexpr std::size_t kLeastFetched = 32768;
+constexpr std::size_t kLeastFetched = 32_KB;
 
 std::size_t least_fetched(const Config& config) {
   if (config.least_fetched == 0) return SIZE_MAX;

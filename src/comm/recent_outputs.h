@@ -11,12 +11,14 @@
 #include <array>
 #include <cstddef>
 
+#include "src/base/size_literals.h"
+
 namespace catenary {
 
 class RecentOutputs {
  public:
   // Shorter ones are better stored plainly in any case, and are not kept.
-  static constexpr std::size_t kLeastBytes = 256 << 10;
+  static constexpr std::size_t kLeastBytes = 256_KB;
 
   explicit RecentOutputs(std::size_t cache_bytes) : cache_bytes_(cache_bytes) {}
 

@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "src/base/size_literals.h"
 #include "src/device/counter.h"
 #include "src/engine/group_run.h"
 
@@ -22,7 +23,7 @@ class RunPool {
  public:
   // So many bytes are kept at most, and one run more: a program that enqueues far ahead would pay
   // page faults for each new one, but what it has once had under way is not to stay for good.
-  static constexpr std::uint64_t kMostBytes = 4 << 20;
+  static constexpr std::uint64_t kMostBytes = 4_MB;
 
   RunPool() { free_.reserve(kRoom); }
   ~RunPool() {

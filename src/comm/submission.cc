@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "src/base/scope_exit.h"
+#include "src/base/size_literals.h"
 #include "src/comm/communicator.h"
 #include "src/comm/overlap.h"
 #include "src/device/process_life.h"
@@ -27,10 +28,10 @@ std::byte* bytes_of(const MessageRequest& message) {
 
 // Who only sends could go on, and must wait for readers if he lends: where ranks outnumber cores,
 // for a switch to each of them. Below so many bytes a copy is faster.
-constexpr std::size_t kLeastRootedLoan = 128 * 1024;
+constexpr std::size_t kLeastRootedLoan = 128_KB;
 
 // Shorter messages do not gain by it where the kernel is too slow for one rank alone.
-constexpr std::size_t kLeastFetchedByBoth = std::size_t{1} << 20;
+constexpr std::size_t kLeastFetchedByBoth = 1_MB;
 
 // In place, what reduces or exchanges writes over what it lent, and must take every line back from
 // its readers first. What only hands on leaves it alone.
@@ -45,7 +46,7 @@ void prepare_for_run(const SendLink& link, std::size_t bytes) {
 }
 
 // What takes so long that it may be worth waking a thread for it.
-constexpr std::size_t kLeastLong = 128 * 1024;
+constexpr std::size_t kLeastLong = 128_KB;
 
 Extent extent_of(const Requests& requests, int nranks) {
   std::size_t bytes = 0;

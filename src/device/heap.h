@@ -17,13 +17,14 @@
 #include <map>
 
 #include "src/base/mapping.h"
+#include "src/base/size_literals.h"
 #include "src/base/unique_fd.h"
 
 namespace catenary {
 
 class Heap {
  public:
-  static constexpr std::size_t kAlignment = std::size_t{2} << 20;  // a huge page
+  static constexpr std::size_t kAlignment = 2_MB;  // a huge page
   using Token = std::array<std::byte, 16>;
 
   // Of that size, or as large as the limits of this process allow.

@@ -10,6 +10,7 @@
 #include "src/base/log.h"
 #include "src/base/mapping.h"
 #include "src/base/rounding.h"
+#include "src/base/size_literals.h"
 #include "src/device/device_error.h"
 #include "src/device/process_life.h"
 #include "src/topology/machine.h"
@@ -17,20 +18,20 @@
 namespace catenary {
 namespace {
 
-constexpr std::size_t kGiveBackBytes = 65536;  // smaller ones are not worth the system call
+constexpr std::size_t kGiveBackBytes = 64_KB;  // smaller ones are not worth the system call
 
 std::uintptr_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 std::size_t machine_bytes() {
   static const std::size_t total_bytes = machine_memory().total_bytes;
-  return total_bytes != 0 ? total_bytes : std::size_t{1} << 40;
+  return total_bytes != 0 ? total_bytes : 1_TB;
 }
 
 // A device's memory is there when it is allocated, and so is host memory that is pinned: programs
 // do not expect their first operations to take ten times as long. But who takes all there is, to
 // give it out himself, does not use it all.
 bool is_plenty_left(std::size_t bytes) {
-  constexpr std::size_t kLittle = 1 << 20;
+  constexpr std::size_t kLittle = 1_MB;
   return bytes <= kLittle || bytes <= memory_left_to_us() / 16;
 }
 
@@ -63,7 +64,7 @@ const Heap* Memory::heap() {
 // Larger than the machine's memory, so that gaps between blocks never matter; but on large
 // machines, where address space for all ranks' heaps is what runs short.
 Heap& Memory::heap_locked() {
-  constexpr std::size_t kAmple = std::size_t{1} << 40;
+  constexpr std::size_t kAmple = 1_TB;
   if (!heap_) heap_.emplace(std::max(machine_bytes(), std::min(2 * machine_bytes(), kAmple)));
   return *heap_;
 }

@@ -17,6 +17,7 @@
 #include <shared_mutex>
 #include <vector>
 
+#include "src/base/size_literals.h"
 #include "src/device/heap.h"
 
 namespace catenary {
@@ -35,7 +36,7 @@ struct MemoryBlock {
 
 class Memory {
  public:
-  static constexpr std::size_t kPooledBytes = std::size_t{1} << 20;
+  static constexpr std::size_t kPooledBytes = 1_MB;
 
   // The process's own, never destroyed.
   static Memory& process();
@@ -60,7 +61,7 @@ class Memory {
  private:
   static constexpr std::size_t kLeastBytes = 256;
   static constexpr std::size_t kClasses = 13;  // 256 B, 512 B, ... 1 MiB
-  static constexpr std::size_t kMostChunkBytes = std::size_t{64} << 20;
+  static constexpr std::size_t kMostChunkBytes = 64_MB;
 
   struct Block {
     std::size_t bytes;

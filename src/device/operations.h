@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "src/base/size_literals.h"
 #include "src/device/event.h"
 #include "src/device/lane.h"
 #include "src/device/rows.h"
@@ -14,7 +15,7 @@
 namespace catenary {
 
 // What takes longer than a poll should: more bytes than this are copied on the copy lane.
-inline constexpr std::size_t kMostPolledBytes = 65536;
+inline constexpr std::size_t kMostPolledBytes = 64_KB;
 
 TaskPtr make_record_task(std::shared_ptr<EventPoint> point);
 TaskPtr make_wait_task(std::shared_ptr<EventPoint> point);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/base/size_literals.h"
 #include "src/base/types.h"
 #include "src/collective/operation.h"
 #include "src/collective/partition.h"
@@ -79,7 +80,7 @@ inline constexpr std::size_t kDescriptorBytes = sizeof(Descriptor);
 inline constexpr std::size_t kPaddedDescriptorBytes = 64;
 inline constexpr std::size_t kHeadDescriptorBytes = kPaddedDescriptorBytes - 8;
 inline constexpr std::size_t kCompactDataBytes = 640;
-inline constexpr std::size_t kHeadDataBytes = 1024;
+inline constexpr std::size_t kHeadDataBytes = 1_KB;
 // As much as fits one cache line with the descriptor and the slot's own words.
 inline constexpr std::size_t kOneLineDataBytes = 32;
 constexpr std::size_t opening_bytes(std::size_t data_bytes) {

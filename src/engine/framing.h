@@ -9,17 +9,18 @@
 #include <cstring>
 #include <optional>
 
+#include "src/base/size_literals.h"
 #include "src/engine/descriptor.h"
 #include "src/transport/transport.h"
 
 namespace catenary {
 
 // A message that is shorter is never a loan, so its length tells a loan from a message.
-inline constexpr std::size_t kLeastLoan = 1024;
+inline constexpr std::size_t kLeastLoan = 1_KB;
 
 // From so many bytes on a message may go straight from the memory of who sends it, where that
 // spares a copy.
-inline constexpr std::size_t kLeastFromMemory = 4096;
+inline constexpr std::size_t kLeastFromMemory = 4_KB;
 
 // What a message is, if it is a loan: where it would bring `bytes` or more. One that is longer
 // than what is wanted of it at a time stays where it is, with its opening, until all is taken.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "src/base/copy.h"
+#include "src/base/size_literals.h"
 #include "src/engine/framing.h"
 
 namespace catenary {
@@ -14,7 +15,7 @@ namespace {
 
 // What is lent need not fit into a slot. But whoever takes it does so at once, and nothing else
 // meanwhile: some 100 us of it.
-constexpr std::size_t kMostLent = std::size_t{1} << 20;
+constexpr std::size_t kMostLent = 1_MB;
 
 }  // namespace
 

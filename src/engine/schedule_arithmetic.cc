@@ -3,6 +3,7 @@
 #include <array>
 
 #include "src/base/copy.h"
+#include "src/base/size_literals.h"
 #include "src/engine/schedule_run.h"
 
 namespace catenary {
@@ -10,7 +11,7 @@ namespace {
 
 // Where a result is both kept and passed on, it is made and copied in blocks that stay in the
 // first-level cache between the two.
-constexpr std::size_t kBlockBytes = 8192;
+constexpr std::size_t kBlockBytes = 8_KB;
 
 // The operands in the order that the step says: the bits may depend on it.
 std::array<const std::byte*, 2> in_order(const PlannedStep& step, const std::byte* received,

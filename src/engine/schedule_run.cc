@@ -11,6 +11,7 @@
 #include "src/base/error.h"
 #include "src/base/rounding.h"
 #include "src/base/scope_exit.h"
+#include "src/base/size_literals.h"
 
 namespace catenary {
 namespace {

@@ -109,7 +109,7 @@ class ScheduleRun {
 
  private:
   // A peer that gives an operation up waits as long as it takes to put so much into its memory.
-  static constexpr std::size_t kWrittenAtATime = 65536;
+  static constexpr std::size_t kWrittenAtATime = 64_KB;
 
   struct Slice {
     std::size_t offset = 0;  // bytes into the pass's part of its chunk

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "src/base/copy.h"
+#include "src/base/size_literals.h"
 
 namespace catenary {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 // Where there are more, to make a run takes no time beside them.
 constexpr std::size_t kMostSteps = 64;
 // What takes so long that another thread may be left with it (absences.h) is not done in the call.
-constexpr std::size_t kMostAtOnceInAll = std::size_t{1} << 16;
+constexpr std::size_t kMostAtOnceInAll = 64_KB;
 
 // Whether it needs no memory but the user's, and nobody has to look after it once it is done.
 bool is_short(const PlannedStep& step) {

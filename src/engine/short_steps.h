@@ -17,13 +17,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "src/base/size_literals.h"
 #include "src/engine/framing.h"
 #include "src/engine/schedule_run.h"
 
 namespace catenary {
 
 // Where there is more, to make a run takes no time beside it, and how it is moved matters more.
-inline constexpr std::size_t kMostAtOnce = 8192;
+inline constexpr std::size_t kMostAtOnce = 8_KB;
 
 // Sends a message that opens an operation and is all of it. False: there is no slot yet.
 bool send_short(SendLink& link, const Descriptor& opening, ByteView data);

@@ -25,6 +25,7 @@
 #include <cstring>
 #include <utility>
 
+#include "src/base/size_literals.h"
 #include "src/base/types.h"
 #include "src/kernels/table.h"
 
@@ -34,7 +35,7 @@ namespace {
 // What elements need that are computed as something else: while a line of them is worked on, the
 // processor does not get far enough ahead to have many of the peer's lines under way.
 struct Converted {
-  static constexpr std::size_t kAheadBytes = 1024;
+  static constexpr std::size_t kAheadBytes = 1_KB;
 };
 
 // A Value of two registers of small floats, computed with one Arithmetic.

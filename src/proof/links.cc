@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "src/base/error.h"
+#include "src/base/size_literals.h"
 
 namespace catenary::proof {
 namespace {
@@ -14,7 +15,7 @@ static_assert(std::is_trivially_copyable_v<Link> && sizeof(Link) == 32);
 std::size_t stride_for(std::size_t ranks) { return ranks + (ranks >= 64 ? 2 : 0); }
 
 // Up to here links are cleared; tables of more are not, but links in them when first used.
-constexpr std::size_t kSmallBytes = 1024 * 1024;
+constexpr std::size_t kSmallBytes = 1_MB;
 constexpr std::uint16_t kMostEpochs = UINT16_MAX;
 
 }  // namespace

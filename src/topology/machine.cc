@@ -12,12 +12,14 @@
 #include <sstream>
 #include <vector>
 
+#include "src/base/size_literals.h"
+
 namespace catenary {
 namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
-constexpr std::size_t kUsualCacheBytes = std::size_t{8} << 20;
-constexpr std::size_t kUsualSecondCacheBytes = std::size_t{1} << 20;
+constexpr std::size_t kUsualCacheBytes = 8_MB;
+constexpr std::size_t kUsualSecondCacheBytes = 1_MB;
 constexpr int kMostCores = 8192;
 
 // "max 100000" or "150000 100000", as in cpu.max of v2.
@@ -234,8 +236,8 @@ std::size_t parse_cache_bytes(const std::string& text) {
   switch (unit == text.c_str() ? '?' : *unit) {
     case '\0':
     case '\n': return number;
-    case 'K': return number << 10;
-    case 'M': return number << 20;
+    case 'K': return number * 1_KB;
+    case 'M': return number * 1_MB;
     default: return 0;
   }
 }
@@ -264,8 +266,8 @@ MachineMemory machine_memory() {
     std::string name;
     std::size_t kilobytes = 0;
     words >> name >> kilobytes;
-    if (name == "MemTotal:") memory.total_bytes = kilobytes << 10;
-    if (name == "MemAvailable:") memory.available_bytes = kilobytes << 10;
+    if (name == "MemTotal:") memory.total_bytes = kilobytes * 1_KB;
+    if (name == "MemAvailable:") memory.available_bytes = kilobytes * 1_KB;
   }
   return memory;
 }

@@ -14,6 +14,7 @@
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/log.h"
+#include "src/base/size_literals.h"
 
 namespace catenary {
 namespace {
@@ -29,10 +30,10 @@ struct Trial {
 // As long as most messages it would carry: the call is a part of what it costs. A Xeon takes 2.4
 // us, 1.9 times as long as a plain copy, and gains. An EPYC takes 5.9, 4 to 5 times as long, and
 // loses. An older Xeon takes 5 to 9, 2.3 to 3.9 times as long, and loses more than it gains.
-constexpr Trial kByOne = {.bytes = 65536, .samples = 8, .most_us = 4, .most_times = 3};
+constexpr Trial kByOne = {.bytes = 64_KB, .samples = 8, .most_us = 4, .most_times = 3};
 // More than the second-level cache keeps, as is what both copy. The older Xeon is at 1.5 to 2.3
 // times, and gains; the EPYC, by its rates for other sizes, would be at about 4.
-constexpr Trial kByBoth = {.bytes = std::size_t{1} << 20,
+constexpr Trial kByBoth = {.bytes = 1_MB,
                            .samples = 4,
                            .most_us = std::numeric_limits<double>::infinity(),
                            .most_times = 3.3};
@@ -88,7 +89,7 @@ bool passes(const Trial& trial) {
   const bool is_quick = us <= trial.most_us && times <= trial.most_times;
   log_info(Subsystem::kShm, -1,
            format("The kernel copies %zu KB in %.1f us, %.1f times as long as a plain copy: %s",
-                  trial.bytes / 1024, us, times, is_quick ? "quick enough" : "too slow"));
+                  trial.bytes / 1_KB, us, times, is_quick ? "quick enough" : "too slow"));
   return is_quick;
 }
 

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/base/size_literals.h"
+
 namespace catenary {
 
 // In front of the data of a message.
@@ -34,7 +36,7 @@ inline constexpr std::uint32_t kCountMask = (1u << kLowBits) - 1;
 inline constexpr std::uint32_t kMostSlots = 1u << 10;
 inline constexpr std::uint32_t kOddRound = kMostSlots;
 inline constexpr std::uint32_t kSlotMask = kMostSlots - 1;
-inline constexpr std::size_t kWordsBytes = 4096;
+inline constexpr std::size_t kWordsBytes = 4_KB;
 inline constexpr std::size_t kCreditBytes = 8;
 inline constexpr std::size_t kCreditsComeTo = 64;  // in words_; they come from 0
 

@@ -4,21 +4,22 @@
 
 #include "src/base/error.h"
 #include "src/base/rounding.h"
+#include "src/base/size_literals.h"
 #include "src/transport/ring_links.h"
 
 namespace catenary {
 namespace {
 
 // What an x86-64 process can address, with room to spare for everything else.
-constexpr std::size_t kMostBytes = std::size_t{1} << 46;
+constexpr std::size_t kMostBytes = 64_TB;
 
 // Groups and rings that are warmed: beyond, the pages of all pairs add up. Eight members with rings
 // of 16 slots have 2 MB of them a channel, once all pairs are linked.
 constexpr int kMostWarmedMembers = 8;
 constexpr std::uint32_t kMostWarmedSlots = 16;
 // Of all belts of a rank, and of one: shorter ones are no better than the homes of slots.
-constexpr std::size_t kMostBeltBytes = std::size_t{1} << 22;
-constexpr std::size_t kLeastBeltBytes = std::size_t{1} << 18;
+constexpr std::size_t kMostBeltBytes = 4_MB;
+constexpr std::size_t kLeastBeltBytes = 256_KB;
 // So many of the longest parts of a pass does a stage hold.
 constexpr std::size_t kPlacesOnStage = 3;
 // Beside all heads only where the first messages that are answered lie, up to 4 KB of them. A page

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/base/size_literals.h"
 #include "src/base/types.h"
 
 namespace catenary {
@@ -24,7 +25,7 @@ class SlotWriter {
   explicit SlotWriter(Clock clock);
 
   // Fewer bytes are stored plainly, and measured never.
-  static constexpr std::size_t kLeastStreamedBytes = 2048;
+  static constexpr std::size_t kLeastStreamedBytes = 2_KB;
 
   void write(std::byte* at, ByteView data) noexcept;
   // Whether it would write so many bytes past the caches.

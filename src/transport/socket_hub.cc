@@ -12,6 +12,7 @@
 
 #include "src/base/error.h"
 #include "src/base/scope_exit.h"
+#include "src/base/size_literals.h"
 #include "src/bootstrap/socket_interface.h"
 #include "src/bootstrap/tcp.h"
 
@@ -28,7 +29,7 @@ constexpr std::int64_t kRefusalPatienceMs = 2000;
 constexpr int kLongestPauseMs = 50;
 // The kernel grants twice as much, if it may, and counts its own bookkeeping: room for some eight
 // long messages. Half of that holds up senders, twice as much runs out of the caches.
-constexpr int kNearSendBytes = 256 * 1024;
+constexpr int kNearSendBytes = 256_KB;
 
 std::size_t link_index(int peer, std::uint32_t channel) {
   return static_cast<std::size_t>(peer) * kChannelCount + channel;
@@ -61,7 +62,7 @@ bool watch_changes(int epoll, int socket) {
 // So that closing it sends all that was to be sent.
 void discard_unread(int socket) {
   constexpr int kMostReads = 1024;
-  std::array<std::byte, 65536> unread;
+  std::array<std::byte, 64_KB> unread;
   for (int i = 0; i < kMostReads; ++i) {
     if (::recv(socket, unread.data(), unread.size(), MSG_DONTWAIT) <= 0) return;
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "src/base/error.h"
+#include "src/base/size_literals.h"
 #include "src/bootstrap/stream_socket.h"
 #include "src/transport/transport.h"
 
@@ -31,7 +32,7 @@ constexpr std::array<std::byte, kHeaderBytes> kTurn{};
 
 // So much of short messages is read at a time, and less behind the data of a long one, where only
 // the next header is worth while: what is read ahead is copied once more.
-constexpr std::size_t kMostAhead = 4096 + 512;
+constexpr std::size_t kMostAhead = 4_KB + 512;
 constexpr std::size_t kMostBehind = 512;
 
 std::size_t ahead_bytes(const SlotRingShape& shape) {

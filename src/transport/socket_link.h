@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "src/base/mapping.h"
+#include "src/base/size_literals.h"
 #include "src/base/slot_ring.h"
 #include "src/base/types.h"
 #include "src/bootstrap/stream_socket.h"
@@ -43,7 +44,7 @@ namespace catenary {
 // long packet and a short one, which costs almost as much as a long one. So this is 61 KB, of which
 // halves and quarters are whole cache lines, and the opening of an operation; what is left is for
 // headers, libfabric's too. Networks whose segments leave less just go on as with longer messages.
-inline constexpr std::size_t kPacketMessageBytes = 61 * 1024 + 64;
+inline constexpr std::size_t kPacketMessageBytes = 61_KB + 64;
 
 // What fits into a segment of an ordinary network with headers, turn and all.
 inline constexpr std::size_t kShortMessageBytes = 1440;

@@ -2,6 +2,7 @@
 
 #include "src/base/error.h"
 #include "src/base/mapping.h"
+#include "src/base/size_literals.h"
 
 namespace catenary {
 
@@ -95,7 +96,7 @@ void StageRing::grow_with(std::size_t room) {
 
 // In pieces: a page at a time takes longer.
 void StageRing::touch(std::size_t end) {
-  constexpr std::size_t kPiece = std::size_t{1} << 16;
+  constexpr std::size_t kPiece = 64_KB;
   for (; touched_ < end; touched_ += kPiece) {
     populate(memory_ + touched_, std::min(kPiece, bytes_ - touched_));
   }

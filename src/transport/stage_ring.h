@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "src/base/clock.h"
+#include "src/base/size_literals.h"
 #include "src/base/slot_ring.h"
 #include "src/transport/slot_writer.h"
 #include "src/transport/transport.h"
@@ -29,10 +30,10 @@ namespace catenary {
 class StageRing final : public Stage {
  public:
   // As on belts: readers' processors fetch ahead, past the end of what they read.
-  static constexpr std::size_t kGapBytes = 1024;
+  static constexpr std::size_t kGapBytes = 1_KB;
   // The way round at first, and how often it must have passed before it becomes twice as long. A
   // piece of more than half of it has two places all the same.
-  static constexpr std::size_t kFirstBytes = std::size_t{1} << 17;
+  static constexpr std::size_t kFirstBytes = 128_KB;
   static constexpr std::size_t kRoundsToGrow = 4;
 
   StageRing(std::byte* memory, std::size_t bytes)

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "src/base/size_literals.h"
 #include "src/base/unique_fd.h"
 #include "src/transport/put_port.h"
 
@@ -19,7 +20,7 @@ namespace catenary {
 class StripedPort final : public PutPort {
  public:
   // Puts of fewer bytes are short: their time is that of the calls.
-  static constexpr std::size_t kLongPut = 8192;
+  static constexpr std::size_t kLongPut = 8_KB;
 
   // Two rails, or up to kMostRails. A rail's number is its place. `long_put`: from which size on a
   // put is long.

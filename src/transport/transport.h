@@ -32,6 +32,7 @@
 #include "src/base/copy.h"
 #include "src/base/doorbell.h"
 #include "src/base/error.h"
+#include "src/base/size_literals.h"
 #include "src/base/types.h"
 #include "src/transport/combination.h"
 #include "src/transport/process_memory.h"
@@ -160,8 +161,8 @@ class RecvLink {
   };
   // Of fewer bytes one core makes a copy or a combination sooner than two can share it, at least
   // where cores have a cache each.
-  static constexpr std::size_t kLeastCopiedTogether = std::size_t{1} << 18;
-  static constexpr std::size_t kLeastCombinedTogether = std::size_t{1} << 16;
+  static constexpr std::size_t kLeastCopiedTogether = 256_KB;
+  static constexpr std::size_t kLeastCombinedTogether = 64_KB;
   enum class Copied : std::uint8_t { kNothing, kUnderWay, kDone };
   virtual Copied copy_together(ByteView, const Taking&) { return Copied::kNothing; }
   // Whether the peer still copies, or is stopped in the middle of it, while it runs: as with
@@ -218,7 +219,7 @@ struct TransportContext {
   // Random, the same for all ranks of this communicator and for no other; secret. Whoever connects
   // to a peer proves that it holds it (transports derive their own keys from it).
   std::array<std::byte, 32> key{};
-  std::size_t slot_bytes = 65536;  // a multiple of 64
+  std::size_t slot_bytes = 64_KB;  // a multiple of 64
   std::uint32_t slots = 16;        // at least 2
   std::size_t belt_bytes = 0;      // that its messages go round, in shared memory, to all peers
   const Config* config = nullptr;

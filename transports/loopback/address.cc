@@ -11,6 +11,7 @@
 
 #include "src/base/error.h"
 #include "src/base/mapping.h"
+#include "src/base/size_literals.h"
 
 namespace catenary::loopback {
 namespace {
@@ -25,7 +26,7 @@ struct ProcessToken {
 // must do. Never unmapped: ranks may outlive static objects.
 ProcessToken& process_token() {
   static const Mapping& page = *[] {
-    auto* mapping = new Mapping(Mapping::anonymous(4096));
+    auto* mapping = new Mapping(Mapping::anonymous(4_KB));
     ::madvise(mapping->data(), mapping->bytes(), MADV_WIPEONFORK);
     return mapping;
   }();
