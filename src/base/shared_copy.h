@@ -51,6 +51,18 @@ struct SharedPiece {
   std::size_t bytes = 0;
 };
 
+// The places of a copy, or of a piece of it, and how it is made.
+struct SharedCopyOffer {
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+  std::uint64_t bytes = 0;
+  bool past_caches = false;
+  bool by_kernel = false;  // the places are addresses of the two processes
+  std::uint64_t operand = 0;
+  std::uint32_t combination = 0;  // less than SharedCopyWords::kOperandLast
+  bool operand_last = false;
+};
+
 class SharedCopy {
  public:
   // An even number of equal pieces, so that both are done at the same time: as long as may be,
@@ -90,18 +102,8 @@ class SharedCopyOwner {
       : words_(words),
         number_(SharedCopy::number_of(words.ticket.load(std::memory_order_relaxed))) {}
 
-  struct Offer {
-    std::uint64_t from;
-    std::uint64_t to;
-    std::uint64_t bytes;
-    bool past_caches = false;
-    bool by_kernel = false;  // the places are addresses of the two processes
-    std::uint64_t operand = 0;
-    std::uint32_t combination = 0;  // less than kOperandLast
-    bool operand_last = false;
-  };
   // Not before the last one has come to an end.
-  void open(const Offer& offer) {
+  void open(const SharedCopyOffer& offer) {
     bytes_ = offer.bytes;
     pieces_ = SharedCopy::pieces_of(bytes_);
     mine_ = theirs_ = 0;
@@ -165,17 +167,8 @@ class SharedCopyGiver {
  public:
   explicit SharedCopyGiver(SharedCopyWords& words) : words_(words) {}
 
-  // The places of a copy, or of a piece of it.
-  struct Piece {
-    std::uint64_t from;
-    std::uint64_t to;
-    std::uint64_t bytes;
-    bool past_caches;
-    bool by_kernel;
-    std::uint64_t operand;
-    std::uint32_t combination;
-    bool operand_last;
-    std::uint32_t copy;  // its number
+  struct Piece : SharedCopyOffer {
+    std::uint32_t copy = 0;  // the number of that copy
   };
   // Whether there is a copy at all, of which pieces may be left. The cheaper question.
   bool is_asked() const {
@@ -189,7 +182,7 @@ class SharedCopyGiver {
     const std::uint32_t next = SharedCopy::piece_of(ticket);
     const std::uint32_t copy = SharedCopy::number_of(ticket);
     if (std::exchange(copy_, copy) != copy) taken_ = 0;
-    Piece whole = offered(copy);
+    Piece whole{offered(), copy};
     const std::uint64_t pieces = SharedCopy::pieces_of(whole.bytes);
     // Not by their length alone: where no copy is open, the words may be half of the next one. A
     // ticket that counts fewer pieces than were taken here has been turned back.
@@ -220,18 +213,17 @@ class SharedCopyGiver {
 
  private:
   // Relaxed and once: with a ticket that has not changed meanwhile they belong to it.
-  Piece offered(std::uint32_t number) const {
+  SharedCopyOffer offered() const {
     const std::uint64_t word = words_.bytes.load(std::memory_order_relaxed);
     const std::uint32_t how = words_.combination.load(std::memory_order_relaxed);
-    return {words_.from.load(std::memory_order_relaxed),
-            words_.to.load(std::memory_order_relaxed),
-            word & ~SharedCopyWords::kHow,
-            (word & SharedCopyWords::kPastCaches) != 0,
-            (word & SharedCopyWords::kByKernel) != 0,
-            words_.operand.load(std::memory_order_relaxed),
-            how & ~SharedCopyWords::kOperandLast,
-            (how & SharedCopyWords::kOperandLast) != 0,
-            number};
+    return {.from = words_.from.load(std::memory_order_relaxed),
+            .to = words_.to.load(std::memory_order_relaxed),
+            .bytes = word & ~SharedCopyWords::kHow,
+            .past_caches = (word & SharedCopyWords::kPastCaches) != 0,
+            .by_kernel = (word & SharedCopyWords::kByKernel) != 0,
+            .operand = words_.operand.load(std::memory_order_relaxed),
+            .combination = how & ~SharedCopyWords::kOperandLast,
+            .operand_last = (how & SharedCopyWords::kOperandLast) != 0};
   }
 
   SharedCopyWords& words_;

@@ -51,7 +51,7 @@ class Communicator::AtOnce : public Beginning {
       has_thrown_ = true;
       return rest_after(error);
     }
-    if (!is_all_done) return {kind().rest(), kind().waits()};
+    if (!is_all_done) return {.task = kind().rest(), .waits = kind().waits()};
     self.polled(true);
     return {};
   }
@@ -89,7 +89,7 @@ class Communicator::AtOnce : public Beginning {
   Rest rest_after(const std::exception& error) {
     TaskPtr task = kind().rest();
     if (task->fail(error)) task.reset();
-    return {std::move(task), true};
+    return {.task = std::move(task), .waits = true};
   }
 
   Communicator& communicator_;

@@ -301,7 +301,7 @@ Task::Wakers Communicator::wakers() {
     if (descriptor >= 0) wait_descriptors_.push_back(descriptor);
     are_all = are_all && descriptor >= 0;
   }
-  return {doorbells_, wait_descriptors_, are_all};
+  return {.bells = doorbells_, .descriptors = wait_descriptors_, .are_all = are_all};
 }
 
 std::optional<Error> Communicator::failure() {

@@ -44,7 +44,7 @@ int Reductions::create_pre_mul_sum(DataType type, const Scaling& scaling) {
                 kSlots);
   }
   if (slot == user_ops_.size()) user_ops_.emplace_back();
-  user_ops_[slot] = {true, type, scaling};
+  user_ops_[slot] = {.alive = true, .type = type, .scaling = scaling};
   return first_value_ + static_cast<int>(slot);
 }
 

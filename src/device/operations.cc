@@ -32,7 +32,7 @@ class WaitTask final : public Task {
   }
   bool fail(const std::exception&) noexcept override { return true; }
   // Whoever drives the device that records rings its doorbell after each thing done.
-  Wakers wakers() override { return {{&bell_, 1}, {}, true}; }
+  Wakers wakers() override { return {.bells = {&bell_, 1}, .descriptors = {}, .are_all = true}; }
 
  private:
   const std::shared_ptr<EventPoint> point_;
@@ -56,7 +56,7 @@ class LaneTask : public Task, public Job {
         format("device %d: an operation was dropped: %s", device_.ordinal(), error.what()));
     return true;
   }
-  Wakers wakers() override { return {{&bell_, 1}, {}, true}; }
+  Wakers wakers() override { return {.bells = {&bell_, 1}, .descriptors = {}, .are_all = true}; }
 
  private:
   Device& device_;

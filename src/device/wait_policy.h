@@ -31,14 +31,17 @@ struct WaitPolicy {
   bool spreads;  // whether the thread leaves a core that it shares with whom it waits for
 
   // Just enough to let the others pass by.
-  static constexpr WaitPolicy lean() noexcept { return {1, 0, 50, false}; }
+  static constexpr WaitPolicy lean() noexcept {
+    return {.looks = 1, .pauses = 0, .yields = 50, .spreads = false};
+  }
   // With a core per rank, some 1 ms, as long as a peer takes for 10 MB that it was lent: to be
   // woken takes 30 us and more. A look takes 10 to 25 ns, a pause as long or more, and a yield
   // about 0.5 us. Looks and pauses are few even then: the system may have put two ranks on one core
   // while another one idles, and every one of them then keeps away the very rank that is waited
   // for.
   static constexpr WaitPolicy where(bool crowded) noexcept {
-    return crowded ? lean() : WaitPolicy{128, 50, 2000, true};
+    return crowded ? lean()
+                   : WaitPolicy{.looks = 128, .pauses = 50, .yields = 2000, .spreads = true};
   }
 };
 

@@ -64,15 +64,18 @@ inline Payload payload_of(ByteView message, bool opening, const Wanted& wanted, 
   const std::size_t bytes = wanted.bytes;
   if (const std::optional<Loan> loan = loan_in(message, bytes)) {
     const bool is_whole = loan->bytes >= wanted.rest && loan->bytes <= wanted.most;
-    if (loan->bytes != bytes && !is_whole) return {nullptr, true};
-    if (loan->offset == Loan::kReturned) return {wanted.may_be_returned ? into : nullptr, true};
+    if (loan->bytes != bytes && !is_whole) return {.lent = true};
+    if (loan->offset == Loan::kReturned) {
+      return {.data = wanted.may_be_returned ? into : nullptr, .lent = true};
+    }
     const std::uint64_t taken = is_whole ? loan->bytes - wanted.rest : 0;
     std::byte* const result = wants_result(*loan, link) ? link.place_for_result(*loan) : nullptr;
-    return {link.borrow({loan->offset + taken, bytes}, into, wanted.together).data(), true,
-            result != nullptr ? result + taken : nullptr};
+    return {.data = link.borrow({loan->offset + taken, bytes}, into, wanted.together).data(),
+            .lent = true,
+            .result = result != nullptr ? result + taken : nullptr};
   }
   const std::size_t skip = opening ? opening_bytes(bytes) : 0;
-  return {message.size() == skip + bytes ? message.data() + skip : nullptr, false};
+  return {.data = message.size() == skip + bytes ? message.data() + skip : nullptr};
 }
 
 // Whether more is to be taken of the message than those `bytes`.

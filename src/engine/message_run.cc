@@ -34,7 +34,8 @@ bool MessageRun::send_some(ByteView& soon) {
   const std::size_t rest = spec_.bytes - moved_;
   const std::size_t most = std::min(rest, kMostLent);
   std::optional<Loan> loan;
-  if (most >= spec_.least_loan) loan = spec_.send->try_lend({data, most}, {spec_.fetching});
+  if (most >= spec_.least_loan)
+    loan = spec_.send->try_lend({data, most}, {.fetching = spec_.fetching});
   const std::size_t bytes = loan ? most : std::min(spec_.slice_bytes, rest);
   const bool in_place =
       bytes >= spec_.least_loan && !loan && spec_.send->sends_in_place({data, bytes});
@@ -75,8 +76,9 @@ bool MessageRun::receive_some(ByteView& soon) {
   const std::size_t rest = spec_.bytes - moved_;
   const std::size_t bytes = std::min(loan_in(message, rest) ? kMostLent : spec_.slice_bytes, rest);
   std::byte* const to = spec_.output + moved_;
-  const Payload payload =
-      payload_of(message, !opened_, {bytes, bytes, bytes, false, is_helped()}, *spec_.recv, to);
+  const Payload payload = payload_of(
+      message, !opened_, {.bytes = bytes, .rest = bytes, .most = bytes, .together = is_helped()},
+      *spec_.recv, to);
   if (payload.data == nullptr) {
     throw wrong_length(spec_.rank, descriptor(), spec_.peer, message, !opened_, bytes);
   }
@@ -96,7 +98,8 @@ bool MessageRun::receive_some(ByteView& soon) {
 // Keeps what was borrowed, with the peer's help if it has the time. False: that still has a part of
 // it; it is tried again.
 bool MessageRun::take_together(ByteView borrowed, std::byte* to) {
-  const RecvLink::Copied copied = spec_.recv->copy_together(borrowed, {to, spec_.past_caches});
+  const RecvLink::Copied copied =
+      spec_.recv->copy_together(borrowed, {.into = to, .past_caches = spec_.past_caches});
   copying_ = copied == RecvLink::Copied::kUnderWay;
   if (copied == RecvLink::Copied::kNothing) keep(borrowed.data(), to, borrowed.size());
   return !copying_;

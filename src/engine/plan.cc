@@ -151,7 +151,7 @@ class Compiler {
     planned.fold_first = static_cast<int>(plan_.fold_sources.size());
     const Chunk carried = steps_[at].dst;
     planned.extent = part_of(carried);
-    if (steps_[at].src) plan_.fold_sources.push_back({nullptr, steps_[at].src, kNobody, false});
+    if (steps_[at].src) plan_.fold_sources.push_back({.own = steps_[at].src});
     for (bool first = true;; ++at, first = false) {
       if (at == steps_.size()) throw Error(ErrorCode::kInternal, "a schedule leaves a fold open");
       const Step& step = steps_[at];
@@ -171,11 +171,12 @@ class Compiler {
 
   void add_fold_source(int peer) {
     if (own_messages_ && peer == rank_) {
-      plan_.fold_sources.push_back({nullptr, own_input_, kNobody, false});
+      plan_.fold_sources.push_back({.own = own_input_});
       return;
     }
-    plan_.fold_sources.push_back(
-        {&links_.recv_link(peer, channel_), {}, peer, opened_recv_.insert(peer).second});
+    plan_.fold_sources.push_back({.recv = &links_.recv_link(peer, channel_),
+                                  .recv_from = peer,
+                                  .opens_recv = opened_recv_.insert(peer).second});
   }
 
   void fill_recv(int peer, PlannedStep& planned) {

@@ -56,7 +56,7 @@ bool ScheduleRun::begin_to_stage(const PlannedStep& step, Slice slice) {
     waits_for_ = there.holder();
     return false;
   }
-  staged_ = {step.src, pass_, &there, memory, 0};
+  staged_ = {.chunk = step.src, .pass = pass_, .stage = &there, .memory = memory};
   return true;
 }
 
@@ -70,7 +70,7 @@ std::optional<ScheduleRun::Lent> ScheduleRun::stage(const PlannedStep& step, Sli
     step.send->stage()->write(staged_.memory + slice.offset, as_it_is);
     staged_.bytes = slice.offset + slice.bytes;
   }
-  return Lent{memory, step.send->lend_staged(memory)};
+  return Lent{.memory = memory, .loan = step.send->lend_staged(memory)};
 }
 
 // Whether we may offer what a step sends for what the same peer sends us: it is as long, and we
@@ -123,8 +123,12 @@ bool ScheduleRun::take_together(const PlannedStep& step, ByteView borrowed, cons
   if (kept == nullptr) return true;
   // What is read where it is written is in the caches already.
   const bool past_caches = spec_.past_caches && step.for_good && kept != own;
-  const RecvLink::Copied copied = step.recv->copy_together(
-      borrowed, {kept, past_caches, own, combination_, step.received_first});
+  const RecvLink::Copied copied =
+      step.recv->copy_together(borrowed, {.into = kept,
+                                          .past_caches = past_caches,
+                                          .operand = own,
+                                          .combination = combination_,
+                                          .operand_last = step.received_first});
   is_copied_ = copied == RecvLink::Copied::kDone;
   copying_ = copied == RecvLink::Copied::kUnderWay ? step.recv : nullptr;
   if (is_copied_ && own != nullptr && step.dst.buffer == Buffer::kOutput) {

@@ -122,7 +122,9 @@ inline bool ScheduleRun::do_slice(const PlannedStep& step, Slice slice, bool fir
 // Does the slices of one step that can be done now; true once all are. The first message of an
 // operation on a link is sent even if it carries no data: it opens with the descriptor.
 bool ScheduleRun::do_step(const PlannedStep& step) {
-  if (is_lone_) return do_slice(step, {0, lone_.bytes, lone_.bytes}, true);
+  if (is_lone_) {
+    return do_slice(step, {.offset = 0, .bytes = lone_.bytes, .rest = lone_.bytes}, true);
+  }
   const Range part = spec_.slicing.part(step.extent, pass_);
   const std::size_t slices = spec_.slicing.slices(part);
   for (;;) {
@@ -140,8 +142,9 @@ bool ScheduleRun::do_step(const PlannedStep& step) {
 inline ScheduleRun::Slice ScheduleRun::slice_of(const Range& part) {
   const Range range = spec_.slicing.slice(part, slice_);
   const std::size_t offset = range.offset - part.offset;
-  return {offset * element_bytes_, range.count * element_bytes_,
-          (part.count - offset) * element_bytes_};
+  return {.offset = offset * element_bytes_,
+          .bytes = range.count * element_bytes_,
+          .rest = (part.count - offset) * element_bytes_};
 }
 
 // What is copied into a slot first in the next pass, during the last step of this one. Out of
@@ -168,7 +171,7 @@ bool ScheduleRun::may_go_whole(const PlannedStep& step, const Slice& slice) {
   if (step.recv == nullptr) {
     if (step.send == nullptr) return false;
     // A copy would have to be made of all before any of it could go.
-    const Slice whole = {slice.offset, slice.rest, slice.rest};
+    const Slice whole = {.offset = slice.offset, .bytes = slice.rest, .rest = slice.rest};
     const std::optional<Lent> lent = try_lend(step, whole);
     if (lent) return lent->loan && !lent->is_copy;
     return may_stage(step, whole) && is_being_staged(step) &&
@@ -246,7 +249,11 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
     send(step, opens_send, lent, passed_on, whole, slice.bytes);
     sent_copy = nullptr;
   }
-  apply(step, received, own, is_input, {kept, sent_copy, past_caches, sent_next(step, slice)},
+  apply(step, received, own, is_input,
+        {.kept = kept,
+         .passed_on = sent_copy,
+         .past_caches = past_caches,
+         .soon = sent_next(step, slice)},
         slice.bytes);
   if (borrowed_) check_still_lent(*step.recv, step.recv_from);
   if (sends && !sends_first) send(step, opens_send, lent, passed_on, whole, slice.bytes);
@@ -272,8 +279,8 @@ bool ScheduleRun::do_returned_slice(const PlannedStep& step, Slice slice, bool f
                      result_ + at, now);
   }
   check_still_lent(*step.recv, step.recv_from);
-  send(step, opens_send, Lent{received, Loan{Loan::kReturned, slice.bytes}}, slot, nullptr,
-       slice.bytes);
+  const Lent word{.memory = received, .loan = Loan{Loan::kReturned, slice.bytes}};
+  send(step, opens_send, word, slot, nullptr, slice.bytes);
   release(*step.recv, slice);
   return true;
 }
@@ -300,7 +307,7 @@ bool ScheduleRun::do_short_slice(const PlannedStep& step, Slice slice, bool firs
   const bool is_computed = computes(received, own, is_input);
   const std::byte* const as_it_is = received != nullptr ? received : own;
   if (is_computed && slice.bytes > 0) {
-    compute(step, received, own, is_input, {kept, passed_on}, slice.bytes);
+    compute(step, received, own, is_input, {.kept = kept, .passed_on = passed_on}, slice.bytes);
   }
   if (sends) {  // before the own copy is made, for which the peer need not wait
     if (!is_computed && slice.bytes > 0) std::memcpy(passed_on, as_it_is, slice.bytes);
@@ -402,10 +409,13 @@ inline ByteView ScheduleRun::peek(const PlannedStep& step, RecvLink& link, int p
   }
   if (opening) check_opening(step, message, peer);
   const std::size_t bytes = slice.bytes;
-  const Payload payload = payload_of(
-      message, opening,
-      {bytes, slice.rest, slice.offset + slice.rest, step.is_returned, helps_ && into != nullptr},
-      link, into);
+  const Payload payload = payload_of(message, opening,
+                                     {.bytes = bytes,
+                                      .rest = slice.rest,
+                                      .most = slice.offset + slice.rest,
+                                      .may_be_returned = step.is_returned,
+                                      .together = helps_ && into != nullptr},
+                                     link, into);
   if (payload.data == nullptr) {
     throw wrong_length(spec_.rank, spec_.descriptor, peer, message, opening, bytes);
   }

@@ -137,7 +137,7 @@ class ScheduleRun {
   // lies. Of what is kept as well it may be the copy.
   struct Lent {
     ByteView memory;
-    std::optional<Loan> loan;
+    std::optional<Loan> loan = {};
     bool is_copy = false;
     bool is_exchanged = false;  // for what comes from that peer, if it lends that likewise
     std::size_t message_bytes() const { return loan ? sizeof *loan : memory.size(); }

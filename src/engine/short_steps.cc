@@ -53,10 +53,11 @@ void keep(RecvLink& link, std::byte* to, ByteView data) {
 ShortMessage peek_short(RecvLink& link, const Descriptor& opening, std::size_t bytes) {
   const ByteView message = link.try_peek();
   const std::size_t skip = opening_bytes(bytes);
-  if (message.size() != skip + bytes) return {nullptr, !message.empty()};
+  if (message.size() != skip + bytes) return {.is_another = !message.empty()};
   Descriptor theirs;
   std::memcpy(&theirs, message.data(), sizeof theirs);
-  return theirs == opening ? ShortMessage{message.data() + skip} : ShortMessage{nullptr, true};
+  return theirs == opening ? ShortMessage{.data = message.data() + skip}
+                           : ShortMessage{.is_another = true};
 }
 
 }  // namespace

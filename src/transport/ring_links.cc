@@ -110,7 +110,7 @@ class RingSendLink final : public SendLink {
   bool try_help(const Combination& combination) override {
     if (!lent_ || !copy_.is_asked()) return false;
     if (!peer_reach_) peer_reach_ = reach_peer_();
-    const auto fits = [&](const SharedCopyGiver::Piece& whole) {
+    const auto fits = [&](const SharedCopyOffer& whole) {
       const bool combines = whole.combination != 0;
       if (combines && whole.combination != combination.name) return false;
       // The kernel itself looks whether there is such memory, and it is the peer's that changes.
@@ -138,8 +138,11 @@ class RingSendLink final : public SendLink {
       std::byte* const to = theirs + piece.to;
       map_by_reading(to, piece.bytes);
       take({heap_.base + piece.from, piece.bytes},
-           {to, piece.past_caches, piece.combination != 0 ? theirs + piece.operand : nullptr,
-            combination, piece.operand_last});
+           {.into = to,
+            .past_caches = piece.past_caches,
+            .operand = piece.combination != 0 ? theirs + piece.operand : nullptr,
+            .combination = combination,
+            .operand_last = piece.operand_last});
       return copy_.done();
     }
     const auto* const from = reinterpret_cast<const std::byte*>(piece.from);
@@ -293,9 +296,10 @@ class RingRecvLink final : public RecvLink {
   }
   void copy_with_peer(ByteView borrowed, const Taking& taking) {
     const std::byte* const operand = taking.operand;
-    SharedCopyOwner::Offer offer{static_cast<std::uint64_t>(borrowed.data() - peer_heap_.base),
-                                 static_cast<std::uint64_t>(taking.into - heap_.base),
-                                 borrowed.size(), taking.past_caches};
+    SharedCopyOffer offer{.from = static_cast<std::uint64_t>(borrowed.data() - peer_heap_.base),
+                          .to = static_cast<std::uint64_t>(taking.into - heap_.base),
+                          .bytes = borrowed.size(),
+                          .past_caches = taking.past_caches};
     if (operand != nullptr) {
       offer.operand = static_cast<std::uint64_t>(operand - heap_.base);
       offer.combination = taking.combination.name;
@@ -313,7 +317,10 @@ class RingRecvLink final : public RecvLink {
   }
   // What cannot be read is tried again once nobody else copies, and is an error then.
   void fetch_with_peer(std::uint64_t from, std::byte* into, std::size_t bytes) {
-    copy_.open({from, reinterpret_cast<std::uintptr_t>(into), bytes, false, true});
+    copy_.open({.from = from,
+                .to = reinterpret_cast<std::uintptr_t>(into),
+                .bytes = bytes,
+                .by_kernel = true});
     is_copying_ = true;
     while (const std::optional<SharedPiece> piece = copy_.take()) {
       lacks_some_ = peer_process_.try_read(into + piece->at, from + piece->at, piece->bytes) != 0;

@@ -21,7 +21,7 @@ const auto any = [](auto...) { return true; };
 class SharedCopyTest : public testing::Test {
  protected:
   void open(std::uint64_t bytes, bool past_caches = false) {
-    owner_.open({1000, 2000, bytes, past_caches});
+    owner_.open({.from = 1000, .to = 2000, .bytes = bytes, .past_caches = past_caches});
   }
 
   SharedCopyWords words_{};
@@ -64,7 +64,7 @@ TEST_F(SharedCopyTest, each_piece_is_one_sides) {
 
 TEST_F(SharedCopyTest, who_helps_looks_at_the_offer_first) {
   open(4 * kPiece);
-  const auto refuse = [](const SharedCopyGiver::Piece& whole) {
+  const auto refuse = [](const SharedCopyOffer& whole) {
     EXPECT_EQ(whole.from, 1000u);
     EXPECT_EQ(whole.to, 2000u);
     EXPECT_EQ(whole.bytes, 4 * kPiece);
@@ -78,11 +78,12 @@ TEST_F(SharedCopyTest, who_helps_looks_at_the_offer_first) {
 }
 
 TEST_F(SharedCopyTest, says_what_it_is_combined_with) {
-  SharedCopyOwner::Offer offer{1000, 2000, 4 * kPiece};
-  offer.operand = 3000;
-  offer.combination = 17;
-  offer.operand_last = true;
-  owner_.open(offer);
+  owner_.open({.from = 1000,
+               .to = 2000,
+               .bytes = 4 * kPiece,
+               .operand = 3000,
+               .combination = 17,
+               .operand_last = true});
   EXPECT_EQ(owner_.take()->at, 0u);
   const auto helped = giver_.take(kProcess, any);
   ASSERT_TRUE(helped);
@@ -98,7 +99,7 @@ TEST_F(SharedCopyTest, says_what_it_is_combined_with) {
 
 TEST_F(SharedCopyTest, that_is_short_has_two_pieces) {
   constexpr std::size_t kHalf = 5 * 4096;
-  owner_.open({1000, 2000, 2 * kHalf - 77, false, true});
+  owner_.open({.from = 1000, .to = 2000, .bytes = 2 * kHalf - 77, .by_kernel = true});
   const auto helped = giver_.take(kProcess, any);
   ASSERT_TRUE(helped);
   EXPECT_EQ(helped->from, 1000 + kHalf);
@@ -231,7 +232,7 @@ TEST_F(SharedCopyTest, two_threads_copy_all_of_it) {
   for (int copy = 0; copy < kCopies || helped.load(std::memory_order_relaxed) < kHelped; ++copy) {
     const std::size_t bytes = 1 + random() % kMost;
     std::fill(to.begin(), to.end(), static_cast<unsigned char>(0xee));
-    owner_.open({0, 0, bytes, false});
+    owner_.open({.bytes = bytes});
     if (copy % 2 == 0) std::this_thread::yield();
     while (const auto piece = owner_.take()) {
       std::memcpy(to.data() + piece->at, from.data() + piece->at, piece->bytes);

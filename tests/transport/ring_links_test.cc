@@ -112,13 +112,18 @@ class RingLinks : public testing::Test {
     std::byte* const at = arena_->ring(0, 1, kChannel) + SlotRingShape::kSharedCopy;
     return SharedCopyOwner(*reinterpret_cast<SharedCopyWords*>(at));
   }
+  static SharedCopyOffer by_kernel(const Bytes& given, const Bytes& taken) {
+    return {.from = reinterpret_cast<std::uintptr_t>(given.data()),
+            .to = reinterpret_cast<std::uintptr_t>(taken.data()),
+            .bytes = given.size(),
+            .by_kernel = true};
+  }
   // The sender lends, and the receiver begins to copy.
   SharedCopyOwner lend_and_open(const Bytes& given, const Bytes& taken) {
     lend(given);
     EXPECT_FALSE(to_->try_help({})) << "nobody copies yet";
     SharedCopyOwner owner = copy();
-    owner.open({reinterpret_cast<std::uintptr_t>(given.data()),
-                reinterpret_cast<std::uintptr_t>(taken.data()), given.size(), false, true});
+    owner.open(by_kernel(given, taken));
     return owner;
   }
 
@@ -174,8 +179,7 @@ TEST_F(RingLinks, do_not_leave_to_a_slow_kernel_what_they_may_not_write) {
   const SendLink::Terms both = {.fetching = Fetching::kByBoth};
   ASSERT_TRUE(to_->try_lend(given, both));
   SharedCopyOwner owner = copy();
-  owner.open({reinterpret_cast<std::uintptr_t>(given.data()),
-              reinterpret_cast<std::uintptr_t>(taken.data()), given.size(), false, true});
+  owner.open(by_kernel(given, taken));
   EXPECT_FALSE(to_->try_help({}));
   EXPECT_FALSE(to_->try_lend(given, both));
 }

@@ -43,8 +43,11 @@ class LoopbackTransport final : public Transport {
   // Our own, which is the peer's as well.
   PeerReach reach() const {
     const bool fetches = context_.least_fetched != SIZE_MAX;
-    return {{nullptr, context_.heap.base, context_.heap.bytes, true},
-            fetches ? ProcessMemory::own() : ProcessMemory()};
+    return {.heap = {.mapping = nullptr,
+                     .base = context_.heap.base,
+                     .bytes = context_.heap.bytes,
+                     .is_writable = true},
+            .process = fetches ? ProcessMemory::own() : ProcessMemory()};
   }
 
   const TransportContext context_;
