@@ -1,4 +1,4 @@
-// The words that every room shares: element types, reductions, collectives, and runs of bytes.
+// The words that every room shares: element types, reductions, runs of bytes, and who is nobody.
 // Values only; nothing here waits, allocates or fails.
 #pragma once
 
@@ -13,6 +13,9 @@ namespace catenary {
 using Bytes = std::vector<std::byte>;
 using ByteView = std::span<const std::byte>;
 using ByteSpan = std::span<std::byte>;
+
+// In place of a rank.
+inline constexpr int kNobody = -1;
 
 // The order is NCCL's, so that the C boundary only has to check the range.
 enum class DataType : std::uint8_t {

@@ -14,9 +14,9 @@ constexpr std::size_t kMaxHostBytes = 64;
 constexpr std::size_t kMaxTextBytes = 1000;
 constexpr std::size_t kNamedRanks = 16;
 
-// A rank that fits; -1 otherwise, which no check of a range lets through.
+// A rank that fits; kNobody otherwise, which no check of a range lets through.
 int rank_in(std::uint32_t value) {
-  return value < static_cast<std::uint32_t>(kMaxRanks) ? static_cast<int>(value) : -1;
+  return value < static_cast<std::uint32_t>(kMaxRanks) ? static_cast<int>(value) : kNobody;
 }
 
 void write_process(WireWriter& writer, const ProcessName& process) {

@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/types.h"
 #include "src/bootstrap/caller.h"
 #include "src/bootstrap/session.h"
 #include "src/bootstrap/unique_id.h"
@@ -70,7 +71,7 @@ class RootService {
     std::optional<Caller> caller;             // until it has proven itself
     std::unique_ptr<ControlChannel> channel;  // from then on
     Session* session = nullptr;               // null before it is a member, and if it was refused
-    int rank = -1;
+    int rank = kNobody;
     bool refused = false;
     Deadline deadline = Deadline::never();
   };

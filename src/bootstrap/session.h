@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "src/base/clock.h"
+#include "src/base/types.h"
 #include "src/bootstrap/channel.h"
 #include "src/bootstrap/message.h"
 
@@ -73,7 +74,6 @@ class Session {
   void leave(int rank);
   std::vector<int> missing() const;
   void fail(ErrorCode code, const std::string& text);
-  static constexpr int kNobody = -1;
   static constexpr std::int64_t kPatience_ms = 10'000;
   void tell_all(const Frame& frame, int except = kNobody);
 

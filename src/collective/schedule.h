@@ -27,10 +27,9 @@
 #include <vector>
 
 #include "src/base/generator.h"
+#include "src/base/types.h"
 
 namespace catenary {
-
-inline constexpr int kNobody = -1;
 
 enum class Buffer : std::uint8_t { kNone, kInput, kOutput, kScratch, kCarry };
 inline constexpr std::size_t kBufferKinds = 5;

@@ -250,7 +250,7 @@ double Communicator::estimate_ns(const Requests& requests) {
   const std::lock_guard lock(issue_lock_);
   double total = 0;
   for (const OperationRequest& request : requests.operations) {
-    PlanCache::Wanted asked = wanted(request);
+    PlanCache::Question asked = plan_question(request);
     asked.count = request.count;
     total += plans_->estimate_ns(asked);
   }
@@ -371,7 +371,7 @@ std::optional<Error> Communicator::judge_links(const ScheduleRun* collective) {
   const std::lock_guard lock(issue_lock_);
   if (collective == nullptr && !collective_turn_.idle()) return std::nullopt;
   std::vector<bool> in_use(static_cast<std::size_t>(nranks_));
-  if (collective != nullptr) in_use = collective->opened(nranks_);
+  if (collective != nullptr) in_use = collective->opened_peers(nranks_);
   in_use[static_cast<std::size_t>(rank_)] = true;
   for (int peer = 0; peer < nranks_; ++peer) {
     if (in_use[static_cast<std::size_t>(peer)]) continue;

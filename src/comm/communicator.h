@@ -140,7 +140,7 @@ class Communicator final : public RunOwner {
   void count_over() noexcept;
   void meet(const UniqueId& id, const TransportFactory& transports);
   void fail(const Error& error, bool tell_peers) noexcept;
-  static PlanCache::Wanted wanted(const OperationRequest& request);
+  static PlanCache::Question plan_question(const OperationRequest& request);
   bool lies_otherwise(const Recipe& recipe, const OperationRequest& request);
   Recipe& recipe_for(const OperationRequest& request);
   Recipe& look_up(RecipeBook& book, const OperationRequest& request);

@@ -28,7 +28,7 @@ class PlanCache {
     Cut cut;
     std::vector<Plan> lanes;
   };
-  struct Wanted {
+  struct Question {
     Collective kind;
     std::size_t count;  // as the collective means it
     std::size_t element_bytes;
@@ -37,12 +37,12 @@ class PlanCache {
   };
   // The window depends on the very count where an algorithm cares for it; all else on the class of
   // the size, so that most questions are answered by a look at the answer before.
-  const Entry& find(const Wanted& wanted) {
-    const Entry* last = last_[static_cast<std::size_t>(wanted.kind)][size_class(wanted)];
-    const bool hit = last != nullptr && last->root == wanted.root &&
-                     last->scaled == wanted.scaled &&
-                     last->window == window_for(*last->algorithm, last->cut, wanted);
-    return hit ? *last : look_up(wanted);
+  const Entry& find(const Question& question) {
+    const Entry* last = last_[static_cast<std::size_t>(question.kind)][size_class(question)];
+    const bool hit = last != nullptr && last->root == question.root &&
+                     last->scaled == question.scaled &&
+                     last->window == window_for(*last->algorithm, last->cut, question);
+    return hit ? *last : look_up(question);
   }
 
   // How a send or receive of so many bytes is cut, by both of its ends. They need no plan.
@@ -52,27 +52,27 @@ class PlanCache {
   }
 
   // How long that would take.
-  double estimate_ns(const Wanted& wanted) {
-    return selector_.estimate_ns(wanted.kind, bytes_of(wanted));
+  double estimate_ns(const Question& question) {
+    return selector_.estimate_ns(question.kind, bytes_of(question));
   }
 
  private:
   // Of the longer buffer.
-  std::size_t bytes_of(const Wanted& wanted) const {
-    const auto parts = static_cast<std::size_t>(holds_part_per_rank(wanted.kind) ? nranks_ : 1);
-    return wanted.count * wanted.element_bytes * parts;
+  std::size_t bytes_of(const Question& question) const {
+    const auto parts = static_cast<std::size_t>(holds_part_per_rank(question.kind) ? nranks_ : 1);
+    return question.count * question.element_bytes * parts;
   }
-  std::size_t size_class(const Wanted& wanted) const {
-    return Selector::size_class(bytes_of(wanted));
+  std::size_t size_class(const Question& question) const {
+    return Selector::size_class(bytes_of(question));
   }
-  const Entry& look_up(const Wanted& wanted);
-  const Entry& add(const Wanted& wanted, const Selection& selected, int window);
-  int window_for(const Algorithm& algorithm, const Cut& cut, const Wanted& wanted) const {
-    return algorithm.sends_ahead ? counted_window(algorithm, cut, wanted) : 1;
+  const Entry& look_up(const Question& question);
+  const Entry& add(const Question& question, const Selection& selected, int window);
+  int window_for(const Algorithm& algorithm, const Cut& cut, const Question& question) const {
+    return algorithm.sends_ahead ? counted_window(algorithm, cut, question) : 1;
   }
-  int counted_window(const Algorithm& algorithm, const Cut& cut, const Wanted& wanted) const;
+  int counted_window(const Algorithm& algorithm, const Cut& cut, const Question& question) const;
   const Cut& first_message_cut(std::size_t bytes);
-  void tell(const Wanted& wanted, const Selection& selected);
+  void tell(const Question& question, const Selection& selected);
 
   const int rank_;
   const int nranks_;

@@ -38,7 +38,7 @@ bool StallWatch::is_proof_due(const ScheduleRun* collective, std::uint64_t moves
 }
 
 bool StallWatch::is_suspicion_due(std::uint64_t moves, std::int64_t now_ns) {
-  return patience_ns_ != 0 && patience_.lasts(moves, now_ns, patience_ns_);
+  return patience_ns_ != 0 && suspicious_.lasts(moves, now_ns, patience_ns_);
 }
 
 bool StallWatch::is_untold(const Descriptor& collective) {

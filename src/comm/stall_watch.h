@@ -69,7 +69,7 @@ class StallWatch {
   const std::int64_t patience_ns_;
   Standstill collective_;
   Standstill communicator_;
-  Standstill patience_;
+  Standstill suspicious_;  // of the communicator, too, for as long as patience lasts
   std::optional<std::uint32_t> told_others_;
   std::optional<std::uint64_t> told_log_;
   struct News {

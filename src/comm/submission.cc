@@ -68,7 +68,7 @@ bool gives_each_a_part(Collective kind) {
 }  // namespace
 
 // What it takes to know the plan. Ranks know only their own counts of an AlltoAllv.
-PlanCache::Wanted Communicator::wanted(const OperationRequest& request) {
+PlanCache::Question Communicator::plan_question(const OperationRequest& request) {
   return {.kind = request.kind,
           .count = request.kind == Collective::kAllToAllV ? 0 : request.count,
           .element_bytes = element_bytes(request.type),
@@ -269,7 +269,7 @@ Fetching Communicator::fetching(std::size_t bytes, bool exceeds_caches, bool goe
 
 void Communicator::write(Recipe& recipe, const OperationRequest& request) {
   recipe.repeatable = false;  // in case this throws
-  const PlanCache::Entry& entry = plans_->find(wanted(request));
+  const PlanCache::Entry& entry = plans_->find(plan_question(request));
   recipe.type = request.type;
   recipe.reduction = request.reduction.name;
   recipe.root = request.root;

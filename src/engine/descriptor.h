@@ -23,6 +23,12 @@ enum class Reduction : std::uint8_t { kSum, kProd, kMax, kMin, kAvg, kPreMulSum,
 
 std::string_view name_of(Reduction reduction);
 
+// What two ranks call it that they combine elements of a type so (combination.h), which each reads
+// in the other's memory. 0 means none, and is nobody's name.
+constexpr std::uint32_t combination_name(DataType type, Reduction reduction) {
+  return 1 + static_cast<std::uint32_t>(type) * 256 + static_cast<std::uint32_t>(reduction);
+}
+
 struct Descriptor {
   std::uint32_t sequence = 0;  // n-th collective of the communicator, or n-th message of the pair
   Collective kind = Collective::kAllReduce;

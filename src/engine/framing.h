@@ -41,9 +41,9 @@ inline bool wants_result(const Loan& loan, const RecvLink& link) {
   return loan.result != Loan::kNowhere && link.reaches_results();
 }
 
-// What is wanted of a message: `bytes`, of `rest` that are still to come before the pass ends. A
+// What a message is to bring: `bytes`, of `rest` that are still to come before the pass ends. A
 // loan may reach up to there, and may have begun before: it is of `most` bytes at most.
-struct Wanted {
+struct ExpectedMessage {
   std::size_t bytes;
   std::size_t rest;
   std::size_t most;
@@ -59,18 +59,18 @@ struct Payload {
 };
 
 // `into`: where it may be put, if the link has to copy it, and where it is if it was returned.
-inline Payload payload_of(ByteView message, bool opening, const Wanted& wanted, RecvLink& link,
-                          std::byte* into = nullptr) {
-  const std::size_t bytes = wanted.bytes;
+inline Payload payload_of(ByteView message, bool opening, const ExpectedMessage& expected,
+                          RecvLink& link, std::byte* into = nullptr) {
+  const std::size_t bytes = expected.bytes;
   if (const std::optional<Loan> loan = loan_in(message, bytes)) {
-    const bool is_whole = loan->bytes >= wanted.rest && loan->bytes <= wanted.most;
+    const bool is_whole = loan->bytes >= expected.rest && loan->bytes <= expected.most;
     if (loan->bytes != bytes && !is_whole) return {.lent = true};
     if (loan->offset == Loan::kReturned) {
-      return {.data = wanted.may_be_returned ? into : nullptr, .lent = true};
+      return {.data = expected.may_be_returned ? into : nullptr, .lent = true};
     }
-    const std::uint64_t taken = is_whole ? loan->bytes - wanted.rest : 0;
+    const std::uint64_t taken = is_whole ? loan->bytes - expected.rest : 0;
     std::byte* const result = wants_result(*loan, link) ? link.place_for_result(*loan) : nullptr;
-    return {.data = link.borrow({loan->offset + taken, bytes}, into, wanted.together).data(),
+    return {.data = link.borrow({loan->offset + taken, bytes}, into, expected.together).data(),
             .lent = true,
             .result = result != nullptr ? result + taken : nullptr};
   }

@@ -19,16 +19,17 @@ namespace {
 // Of what is not scaled first.
 Combination combination_of(const RunSpec& spec) {
   const Descriptor& operation = spec.descriptor;
-  return {spec.kernels->reduce, spec.kernels->fold_streaming, element_bytes(operation.type),
-          1 + static_cast<std::uint32_t>(operation.type) * 256 +
-              static_cast<std::uint32_t>(operation.reduction)};
+  return {.reduce = spec.kernels->reduce,
+          .fold_streaming = spec.kernels->fold_streaming,
+          .element_bytes = element_bytes(operation.type),
+          .name = combination_name(operation.type, operation.reduction)};
 }
 
 }  // namespace
 
 void ScheduleRun::begin(const RunSpec& spec, const void* input, void* output,
                         std::uint32_t sequence) {
-  if (spec.stamp == 0 || spec.stamp != spec_.stamp) take(spec);
+  if (spec.stamp == 0 || spec.stamp != spec_.stamp) adopt(spec);
   spec_.input = static_cast<const std::byte*>(input);
   spec_.output = static_cast<std::byte*>(output);
   spec_.past_caches = spec.past_caches;
@@ -43,7 +44,7 @@ void ScheduleRun::begin(const RunSpec& spec, const void* input, void* output,
   copying_ = nullptr;
 }
 
-void ScheduleRun::take(const RunSpec& spec) {
+void ScheduleRun::adopt(const RunSpec& spec) {
   spec_ = spec;
   element_bytes_ = element_bytes(spec.descriptor.type);
   element_shift_ = std::countr_zero(element_bytes_);
@@ -97,7 +98,7 @@ Task::Progress ScheduleRun::advance() {
   return Task::Progress::kDone;
 }
 
-std::vector<bool> ScheduleRun::opened(int nranks) const {
+std::vector<bool> ScheduleRun::opened_peers(int nranks) const {
   std::vector<bool> peers(static_cast<std::size_t>(nranks));
   const auto open = [&peers](int peer) {
     if (peer != kNobody) peers[static_cast<std::size_t>(peer)] = true;

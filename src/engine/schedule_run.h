@@ -87,7 +87,7 @@ class ScheduleRun {
   // For reports of stalls: "waiting for rank 3" or "".
   int waits_for() const { return waits_for_; }
   // By peer: whether something was taken from it already, or is waited for now.
-  std::vector<bool> opened(int nranks) const;
+  std::vector<bool> opened_peers(int nranks) const;
   // It is given up: what is lent may change from now on, once there is no writer().
   void withdraw() const noexcept;
   // A rank that is writing to our output just now, a result or a piece of what it lent, or kNobody.
@@ -117,7 +117,7 @@ class ScheduleRun {
     std::size_t rest = 0;  // from where it begins to the end of that part
   };
 
-  void take(const RunSpec& spec);
+  void adopt(const RunSpec& spec);
   bool take_together(const PlannedStep& step, ByteView borrowed, const std::byte* own,
                      std::byte* kept);
   bool do_step(const PlannedStep& step);

@@ -22,10 +22,10 @@ std::byte* StageRing::try_place(std::size_t bytes) {
 }
 
 int StageRing::holder() {
-  if (held_ == 0) return -1;
+  if (held_ == 0) return kNobody;
   const auto holds = [](const Reader& reader) { return !reader.has_taken(); };
   const auto found = std::ranges::find_if(oldest().readers, holds);
-  return found != oldest().readers.end() ? found->peer : -1;
+  return found != oldest().readers.end() ? found->peer : kNobody;
 }
 
 Loan StageRing::lend(ByteView memory, int peer, SlotProducer& link) {

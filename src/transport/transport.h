@@ -51,7 +51,7 @@ class Stage {
   virtual std::byte* try_place(std::size_t bytes) = 0;
   // Copies to a part of it, by the stores that are quickest there.
   virtual void write(std::byte* at, ByteView data) = 0;
-  // A rank that has not taken everything, or -1.
+  // A rank that has not taken everything, or kNobody.
   virtual int holder() = 0;
 };
 

@@ -124,7 +124,7 @@ TEST_F(Stages, what_was_taken_long_ago_is_free) {
 }
 
 TEST_F(Stages, there_is_room_for_the_longest_message_if_all_is_free) {
-  EXPECT_EQ(stage_.holder(), -1);
+  EXPECT_EQ(stage_.holder(), kNobody);
   place(kPart);
   EXPECT_EQ(place(stage_.most_bytes()), nullptr);
   both_take();
