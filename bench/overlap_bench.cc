@@ -81,7 +81,11 @@ class Rank {
   ~Rank() {
     ncclCommAbort(comm_);
     for (void* const buffer : {input_, output_}) {
-      settings_.mapped ? static_cast<void>(ncclMemFree(buffer)) : std::free(buffer);
+      if (settings_.mapped) {
+        ncclMemFree(buffer);
+      } else {
+        std::free(buffer);
+      }
     }
   }
   Rank(const Rank&) = delete;

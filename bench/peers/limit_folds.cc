@@ -56,7 +56,11 @@ void run_loop(const Fold& fold) {
     Wide::Register sum = Wide::load(from[0] + i);
     for (std::size_t s = 1; s < sources; ++s) sum = Wide::add(sum, Wide::load(from[s] + i));
     for (std::size_t t = 0; t < targets; ++t) {
-      kStream ? Wide::stream(to[t] + i, sum) : Wide::store(to[t] + i, sum);
+      if constexpr (kStream) {
+        Wide::stream(to[t] + i, sum);
+      } else {
+        Wide::store(to[t] + i, sum);
+      }
     }
   }
   for (; i < fold.count; ++i) {

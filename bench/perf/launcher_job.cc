@@ -38,7 +38,13 @@ class JobProcess final : public Launcher {
     check_nccl(ncclCommInitRank(&comm_, processes, id, process));
     find_neighbours();
   }
-  ~JobProcess() override { failed_ ? ncclCommAbort(comm_) : ncclCommDestroy(comm_); }
+  ~JobProcess() override {
+    if (failed_) {
+      ncclCommAbort(comm_);
+    } else {
+      ncclCommDestroy(comm_);
+    }
+  }
 
   Place place() const override { return place_; }
 

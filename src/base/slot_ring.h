@@ -222,11 +222,13 @@ class SlotProducer {
     const auto is_taken = [&] {
       return number + (cursor_.next() - released_) < cursor_.messages();
     };
-    return is_taken() || (see_released(), is_taken());
+    if (!is_taken()) see_released();
+    return is_taken();
   }
   // Whether the consumer has released all there is.
   bool drained() {
-    return cursor_.next() == released_ || (see_released(), cursor_.next() == released_);
+    if (cursor_.next() != released_) see_released();
+    return cursor_.next() == released_;
   }
   // What was lent may be changed after this returns, once there is no writer(); the consumer can
   // tell.

@@ -73,7 +73,11 @@ inline void Executor::make_room(Stream& stream) {
 
 inline void Executor::arm_if_unwatched() {
   if (!unwatched()) return;
-  has_handed_over() ? thread_->hand_over() : thread_->arm();
+  if (has_handed_over()) {
+    thread_->hand_over();
+  } else {
+    thread_->arm();
+  }
 }
 
 // Where nothing is queued, a task that waits for nobody is done in its first poll, and never enters
@@ -107,7 +111,11 @@ void Executor::submit(Stream& stream, TaskPtr&& task, Extent extent) {
   } else {
     submit_here(stream, std::move(task));
   }
-  is_long ? absences_.begin() : absences_.go_on();
+  if (is_long) {
+    absences_.begin();
+  } else {
+    absences_.go_on();
+  }
 }
 
 inline void Executor::submit_here(Stream& stream, TaskPtr&& task) {

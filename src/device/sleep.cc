@@ -16,7 +16,10 @@ void Alarm::make() noexcept { descriptor_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOE
 bool Alarm::try_take() noexcept {
   if (is_taken_.exchange(true, std::memory_order_acquire)) return false;
   if (descriptor_ < 0) make();
-  if (descriptor_ < 0) return give_back(), false;
+  if (descriptor_ < 0) {
+    give_back();
+    return false;
+  }
   eventfd_t rung = 0;
   ::eventfd_read(descriptor_, &rung);
   // Before the look that follows, as announcing is: who rings either is seen, or sees this.

@@ -20,8 +20,10 @@ constexpr std::size_t kMostLent = 1_MB;
 }  // namespace
 
 bool MessageRun::move(ByteView& soon) {
-  if (spec_.send == nullptr && spec_.recv == nullptr) return copy_own(), true;
-  return spec_.send != nullptr ? send_some(soon) : receive_some(soon);
+  if (spec_.send != nullptr) return send_some(soon);
+  if (spec_.recv != nullptr) return receive_some(soon);
+  copy_own();
+  return true;
 }
 
 void MessageRun::note_moved(std::size_t bytes) {

@@ -10,7 +10,11 @@ Verdict Checker::check(const ProofCase& which, const StepSource& source, Orders&
   verdict_ = {};
   if (!begin(which, source, orders)) return verdict_;
   for (int rank = which.ranks - 1; rank >= 0; --rank) ready_.push_back(rank);
-  is_plain_ ? go<true>() : go<false>();
+  if (is_plain_) {
+    go<true>();
+  } else {
+    go<false>();
+  }
   if (verdict_.fault.empty()) check_end();
   return verdict_;
 }

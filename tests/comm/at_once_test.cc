@@ -88,7 +88,7 @@ TEST_F(OperationsAtOnce, copy_what_they_could_lend_unless_each_is_waited_for) {
   for (const auto& send : kinds) {
     const auto copies_sent = [&] {
       synchronize();
-      for (Seen& each : seen) each.forget();
+      forget_all();
       got[1][kBytes - 1] = std::byte{0};
       send();
       const int copies = seen[0].quiet;
@@ -173,13 +173,11 @@ TEST_F(OperationsAtOnce, are_only_some_of_the_groups_of_two) {
   };
   const auto expect_runs = [&](const char* what) {
     synchronize();
-    for (Seen& each : seen) {
-      EXPECT_EQ(each.quiet, 0) << what;
-      each.forget();
-    }
+    for (const Seen& each : seen) EXPECT_EQ(each.quiet, 0) << what;
+    forget_all();
   };
   synchronize();
-  for (Seen& each : seen) each.forget();
+  forget_all();
   for (const bool long_send : {true, false}) {
     for (const std::size_t rank : {0u, 1u}) {
       const bool is_long = long_send == (rank == 0);
@@ -196,7 +194,7 @@ TEST_F(OperationsAtOnce, are_only_some_of_the_groups_of_two) {
   synchronize();
   EXPECT_EQ(seen[0].quiet, 0) << "two streams";
   ranks[0]->device().retire(aside);
-  for (Seen& each : seen) each.forget();
+  forget_all();
   submit_pair(0, request(0, true, 8, 0, stream(0)), request(0, false, 8, 0, stream(0)));
   expect_runs("to oneself");
   EXPECT_EQ(got[0][7], std::byte{1});

@@ -40,12 +40,18 @@ class WatchedSend final : public ForwardingSendLink {
  public:
   WatchedSend(std::unique_ptr<SendLink> inside, Seen& seen)
       : ForwardingSendLink(std::move(inside)), seen_(seen) {}
-  void commit(std::size_t bytes) override { ++seen_.loud, inside().commit(bytes); }
+  void commit(std::size_t bytes) override {
+    ++seen_.loud;
+    inside().commit(bytes);
+  }
   void commit_quietly(std::size_t bytes) override {
     ++seen_.quiet;
     inside().commit_quietly(bytes);
   }
-  void ring_lightly() noexcept override { ++seen_.rung, inside().ring_lightly(); }
+  void ring_lightly() noexcept override {
+    ++seen_.rung;
+    inside().ring_lightly();
+  }
 
  private:
   Seen& seen_;
@@ -60,8 +66,14 @@ class WatchedRecv final : public ForwardingRecvLink {
     if (seen_.fails) throw_error(ErrorCode::kRemote, "the line is dead");
     return inside().try_peek();
   }
-  void release() override { ++seen_.loud, inside().release(); }
-  void release_quietly() override { ++seen_.quiet, inside().release_quietly(); }
+  void release() override {
+    ++seen_.loud;
+    inside().release();
+  }
+  void release_quietly() override {
+    ++seen_.quiet;
+    inside().release_quietly();
+  }
   void ring_lightly() noexcept override {
     EXPECT_FALSE(seen_.has_thrown) << "it was used again";
     ++seen_.rung;
@@ -165,11 +177,14 @@ struct WatchedRanks : testing::Test {
       while (ranks[rank]->device().executor().driver_at_work()) std::this_thread::yield();
     }
   }
+  void forget_all() {
+    for (Seen& each : seen) each.forget();
+  }
   // Once links are made and known, what `operation` makes of them.
   std::array<Counts, 2> seen_in(const std::function<void()>& operation) {
     operation();
     synchronize();
-    for (Seen& each : seen) each.forget();
+    forget_all();
     operation();
     return {Counts(seen[0]), Counts(seen[1])};
   }
