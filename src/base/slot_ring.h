@@ -113,6 +113,25 @@ static_assert(sizeof(SlotHead) == 8 + kInlineBytes &&
               std::atomic<std::uint32_t>::is_always_lock_free &&
               std::atomic<std::uint64_t>::is_always_lock_free);
 
+// A line is written by its side only, and read by the other one.
+struct alignas(64) ConsumerLine {
+  std::atomic<std::uint32_t> released;  // so many slots
+  std::atomic<std::uint32_t> borrows;   // how it can
+  std::atomic<std::uint32_t> writer;    // the process that writes to what was lent, or 0
+};
+struct alignas(64) ProducerLine {
+  std::atomic<std::uint32_t> withdrawn;  // 1: what was lent
+};
+// What a ring begins with.
+struct SlotRingLines {
+  ConsumerLine consumer;
+  ProducerLine producer;
+};
+static_assert(offsetof(ConsumerLine, released) == 0 && offsetof(ConsumerLine, borrows) == 4 &&
+              offsetof(ConsumerLine, writer) == 8 && offsetof(ProducerLine, withdrawn) == 0 &&
+              offsetof(SlotRingLines, consumer) == 0 && offsetof(SlotRingLines, producer) == 64 &&
+              sizeof(SlotRingLines) == SlotRingShape::kSharedCopy);
+
 // What both sides know: where things lie, and the next slot.
 class SlotCursor {
  public:
@@ -123,18 +142,8 @@ class SlotCursor {
         next_(messages_before),
         slot_(messages_before % shape.slots) {}
 
-  std::atomic<std::uint32_t>& released() const {
-    return *reinterpret_cast<std::atomic<std::uint32_t>*>(memory_);
-  }
-  std::atomic<std::uint32_t>& borrows() const {
-    return *reinterpret_cast<std::atomic<std::uint32_t>*>(memory_ + sizeof(std::uint32_t));
-  }
-  std::atomic<std::uint32_t>& writer() const {
-    return *reinterpret_cast<std::atomic<std::uint32_t>*>(memory_ + 2 * sizeof(std::uint32_t));
-  }
-  std::atomic<std::uint32_t>& withdrawn() const {
-    return *reinterpret_cast<std::atomic<std::uint32_t>*>(memory_ + 64);
-  }
+  ConsumerLine& consumer() const { return lines().consumer; }
+  ProducerLine& producer() const { return lines().producer; }
   SlotHead& head() const { return head_of(slot()); }
   // Of the slot after the next.
   SlotHead& second_head() const { return head_of(slot_after(slot())); }
@@ -157,8 +166,7 @@ class SlotCursor {
   }
 
  private:
-  std::byte* memory_;
-  SlotRingShape shape_;
+  SlotRingLines& lines() const { return *reinterpret_cast<SlotRingLines*>(memory_); }
   std::uint32_t slot_after(std::uint32_t slot) const {
     return slot + 1 == shape_.slots ? 0 : slot + 1;
   }
@@ -166,6 +174,8 @@ class SlotCursor {
     return *reinterpret_cast<SlotHead*>(memory_ + shape_.head_offset(slot));
   }
 
+  std::byte* memory_;
+  SlotRingShape shape_;
   std::uint64_t next_;
   std::atomic<std::uint32_t> slot_;  // atomic for SlotProducer::prepare()
 };
@@ -214,7 +224,9 @@ class SlotProducer {
   }
 
   // The ways that the consumer has said, 0 as long as it has said nothing.
-  std::uint32_t ways_to_borrow() const { return cursor_.borrows().load(std::memory_order_acquire); }
+  std::uint32_t ways_to_borrow() const {
+    return cursor_.consumer().borrows.load(std::memory_order_acquire);
+  }
   // The number of the next message to be committed, counted from 0.
   std::uint64_t next_number() const { return cursor_.messages(); }
   // Whether the consumer has released the message of a number that was next once.
@@ -234,11 +246,11 @@ class SlotProducer {
   // tell.
   void withdraw() {
     // A read-modify-write, and a fence: the store comes before any change of what was lent.
-    cursor_.withdrawn().exchange(1, std::memory_order_seq_cst);
+    cursor_.producer().withdrawn.exchange(1, std::memory_order_seq_cst);
     fence_after_rmw();
   }
   // The process that writes to what was lent, or 0. Acquire: with 0 comes all that it wrote.
-  std::uint32_t writer() const { return cursor_.writer().load(std::memory_order_acquire); }
+  std::uint32_t writer() const { return cursor_.consumer().writer.load(std::memory_order_acquire); }
 
   // Publishes the first 0 < bytes <= acquired of the span. Who filled it with non-temporal stores
   // has fenced them, as a release store does not order those, and may tell the reader.
@@ -324,7 +336,7 @@ class SlotProducer {
   bool see_released() {
     // Acquire: the consumer has done reading the slots that it counts here before we overwrite
     // them.
-    released_ = cursor_.released().load(std::memory_order_acquire);
+    released_ = cursor_.consumer().released.load(std::memory_order_acquire);
     const std::uint32_t held = cursor_.next() - released_;
     if (held > cursor_.shape().slots) {
       throw_error(ErrorCode::kRemote,
@@ -379,26 +391,26 @@ class SlotConsumer {
 
   // One bit for each way; what they mean, is not the ring's business.
   void say_how_it_borrows(std::uint32_t ways) {
-    cursor_.borrows().store(ways, std::memory_order_release);
+    cursor_.consumer().borrows.store(ways, std::memory_order_release);
   }
   // Whether all that was read so far of what the producer lent was as lent.
   bool still_lent() const {
     // Our reads come before the look: if they saw a change, the look sees why.
     acquire_fence();
-    return cursor_.withdrawn().load(std::memory_order_relaxed) == 0;
+    return cursor_.producer().withdrawn.load(std::memory_order_relaxed) == 0;
   }
 
   // Whether what is lent may be written to, which this process, whose number is not 0, does until
   // end_writing().
   bool try_begin_writing(std::uint32_t process) {
-    cursor_.writer().exchange(process, std::memory_order_seq_cst);
+    cursor_.consumer().writer.exchange(process, std::memory_order_seq_cst);
     fence_after_rmw();
-    if (cursor_.withdrawn().load(std::memory_order_seq_cst) == 0) return true;
+    if (cursor_.producer().withdrawn.load(std::memory_order_seq_cst) == 0) return true;
     end_writing();
     return false;
   }
   // Who stored past the caches has fenced that.
-  void end_writing() { cursor_.writer().store(0, std::memory_order_release); }
+  void end_writing() { cursor_.consumer().writer.store(0, std::memory_order_release); }
 
   // Gives the peeked slot back. Fetches the first line of the head after the next: a producer that
   // runs ahead has filled it, and getting it from there takes as long as all else about a short
@@ -411,7 +423,7 @@ class SlotConsumer {
     cursor_.advance();
     fetch_to_read(&cursor_.second_head());
     // Release: our reads of the slot are done before the producer sees that it may overwrite it.
-    cursor_.released().store(cursor_.next(), std::memory_order_release);
+    cursor_.consumer().released.store(cursor_.next(), std::memory_order_release);
   }
 
  private:
