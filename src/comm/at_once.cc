@@ -78,7 +78,7 @@ class Communicator::AtOnce : public Beginning {
   TaskPtr rest_of(const MessageRequest& receive, RecvEnd& end) {
     ShortRun* const rest = short_rest();
     if (rest == nullptr) return rest_of({{}, {&receive, 1}});
-    communicator_.write_receive(rest->begin_receive(end.turn), receive, end, {});
+    communicator_.fill_receive(rest->begin_receive(end.turn), receive, end, {});
     return begun(*rest);
   }
   const Requests& requests() const { return requests_; }

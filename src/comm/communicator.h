@@ -114,42 +114,6 @@ class Communicator final : public RunOwner {
   void short_run_over() noexcept override { count_over(); }
 
  private:
-  Communicator(int rank, int nranks, Device& device, const CommunicatorOptions& options,
-               const Config& config);
-  ~Communicator();
-  static void let_go(Communicator* communicator) noexcept;
-  bool may_go_on_in_trouble() override;
-  bool idle() const noexcept;
-  void hear_news();
-  void look_for_proof(const ScheduleRun* collective);
-  void look_for_suspicion(const GroupRun::Waiting& waiting);
-  std::optional<Error> judge_claims();
-  std::optional<Error> judge_links(const ScheduleRun* collective);
-  Error first_of(const std::exception& error) const;
-  bool look_from_outside();
-  void wait_idle();
-  std::optional<Error> look_back();
-  std::optional<Error> compare_with_all(const Wait& wait);
-  bool wait_for_settled(std::uint32_t step, const Wait& wait);
-  void drain();
-  void leave() noexcept;
-  double estimate_messages_ns(std::span<const MessageRequest> messages);
-  [[noreturn]] void throw_failure();
-  std::unique_ptr<GroupRun> make_run(const Requests& requests, std::size_t steps_done);
-  void end_in_flight() noexcept;
-  void count_over() noexcept;
-  void meet(const UniqueId& id, const TransportFactory& transports);
-  void fail(const Error& error, bool tell_peers) noexcept;
-  static PlanCache::Question plan_question(const OperationRequest& request);
-  bool lies_otherwise(const Recipe& recipe, const OperationRequest& request);
-  Recipe& recipe_for(const OperationRequest& request);
-  Recipe& look_up(RecipeBook& book, const OperationRequest& request);
-  void write(Recipe& recipe, const OperationRequest& request);
-  void set_sharing(Recipe& recipe, RunSpec& spec, const OperationRequest& request,
-                   std::size_t request_bytes, bool takes_nothing_back);
-  void add_operation(const OperationRequest& request, GroupRun& run, std::size_t steps_done);
-  void add_messages(std::span<const MessageRequest> messages, GroupRun& run);
-  bool are_like_last(std::span<const MessageRequest> messages);
   struct SendEnd;
   struct RecvEnd;
   // What is said of a message depends on those beside it.
@@ -159,11 +123,50 @@ class Communicator final : public RunOwner {
     bool copies_exceed_caches = false;  // as a recipe's
     std::size_t touched_bytes = 0;
   };
-  void write_messages(std::span<const MessageRequest> messages, const GroupTraits& group,
-                      GroupRun& run);
+
+  // communicator.cc: beginning, failures, and what is looked at when nothing moves.
+  Communicator(int rank, int nranks, Device& device, const CommunicatorOptions& options,
+               const Config& config);
+  ~Communicator();
+  static void let_go(Communicator* communicator) noexcept;
+  void meet(const UniqueId& id, const TransportFactory& transports);
+  Wait wait_until_timeout() const;
+  double estimate_messages_ns(std::span<const MessageRequest> messages);
+  bool idle() const noexcept;
+  void count_over() noexcept;
+  void hear_news();
+  void look_for_proof(const ScheduleRun* collective);
+  std::optional<Error> judge_claims();
+  std::optional<Error> judge_links(const ScheduleRun* collective);
+  bool look_from_outside();
+  void look_for_suspicion(const GroupRun::Waiting& waiting);
+  bool may_go_on_in_trouble() override;
+  Error first_of(const std::exception& error) const;
+  void fail(const Error& error, bool tell_peers) noexcept;
+  [[noreturn]] void throw_failure();
+
+  // submission.cc: runs of requests, and how they get onto streams.
+  static PlanCache::Question plan_question(const OperationRequest& request);
+  bool lies_otherwise(const Recipe& recipe, const OperationRequest& request);
+  Recipe& recipe_for(const OperationRequest& request);
+  Recipe& look_up(RecipeBook& book, const OperationRequest& request);
+  void fill_recipe(Recipe& recipe, const OperationRequest& request);
+  void set_sharing(Recipe& recipe, RunSpec& spec, const OperationRequest& request,
+                   std::size_t request_bytes, bool takes_nothing_back);
   void choose_stores(Recipe& recipe, const OperationRequest& request);
   bool fit_if_lent(ByteView output, std::size_t touched) const;
   Fetching fetching(std::size_t bytes, bool exceeds_caches, bool goes_one_way) const;
+  void add_operation(const OperationRequest& request, GroupRun& run, std::size_t steps_done);
+  std::unique_ptr<GroupRun> make_run(const Requests& requests, std::size_t steps_done);
+  TaskPtr task_for(const Requests& requests, std::size_t steps_done);
+  void submit_run(const Requests& requests, Event* after);
+  void put(Stream& stream, std::unique_ptr<GroupRun> run, Extent extent);
+  void enqueue_on_all(const Requests& requests, std::unique_ptr<GroupRun> run);
+  void enqueue_aside(const Requests& requests, std::unique_ptr<GroupRun> run, Event& after);
+  void add_messages(std::span<const MessageRequest> messages, GroupRun& run);
+  void add_new_messages(std::span<const MessageRequest> messages, const GroupTraits& group,
+                        GroupRun& run);
+  bool are_like_last(std::span<const MessageRequest> messages);
   GroupTraits traits_of(std::span<const MessageRequest> messages) const;
   void add_send(const MessageRequest& message, GroupRun::MadeOf made_of, const GroupTraits& group,
                 GroupRun& run);
@@ -171,16 +174,13 @@ class Communicator final : public RunOwner {
                    const GroupTraits& group, GroupRun& run);
   void add_own_message(const MessageRequest& send, const MessageRequest& receive,
                        GroupRun::MadeOf made_of, const GroupTraits& group, GroupRun& run);
-  void write_receive(MessageSpec& spec, const MessageRequest& message, const RecvEnd& end,
-                     const GroupTraits& group);
+  void fill_message(MessageSpec& spec, const Turn& turn, const MessageRequest& message,
+                    const GroupTraits& group);
+  void fill_receive(MessageSpec& spec, const MessageRequest& message, const RecvEnd& end,
+                    const GroupTraits& group);
   void set_output(MessageSpec& spec, const MessageRequest& message, const GroupTraits& group);
-  void write(MessageSpec& spec, const Turn& turn, const MessageRequest& message,
-             const GroupTraits& group);
-  void submit_run(const Requests& requests, Event* after);
-  void enqueue_on_all(const Requests& requests, std::unique_ptr<GroupRun> run);
-  void enqueue_aside(const Requests& requests, std::unique_ptr<GroupRun> run, Event& after);
-  void put(Stream& stream, std::unique_ptr<GroupRun> run, Extent extent);
-  TaskPtr task_for(const Requests& requests, std::size_t steps_done);
+
+  // at_once.cc: what begins without a run.
   template <typename Kind>
   class AtOnce;
   class CollectiveAtOnce;
@@ -198,7 +198,15 @@ class Communicator final : public RunOwner {
   bool may_be_lent(const void* memory, std::size_t bytes) const;
   bool runs_ahead();
   SendEnd* end_for_short(const MessageRequest& send);
-  Wait wait_until_timeout() const;
+
+  // parting.cc: the end.
+  std::optional<Error> look_back();
+  std::optional<Error> compare_with_all(const Wait& wait);
+  bool wait_for_settled(std::uint32_t step, const Wait& wait);
+  void wait_idle();
+  void drain();
+  void leave() noexcept;
+  void end_in_flight() noexcept;
 
   // Constant after construction.
   const int rank_;

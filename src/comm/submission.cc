@@ -97,7 +97,7 @@ Recipe& Communicator::recipe_for(const OperationRequest& request) {
   Recipe* const found = book.find(request);
   if (found != nullptr && !lies_otherwise(*found, request)) return *found;
   Recipe& recipe = found != nullptr ? *found : book.next();
-  write(recipe, request);
+  fill_recipe(recipe, request);
   return recipe;
 }
 
@@ -267,7 +267,7 @@ Fetching Communicator::fetching(std::size_t bytes, bool exceeds_caches, bool goe
   return exceeds_caches ? Fetching::kNever : Fetching::kByReceiver;
 }
 
-void Communicator::write(Recipe& recipe, const OperationRequest& request) {
+void Communicator::fill_recipe(Recipe& recipe, const OperationRequest& request) {
   recipe.repeatable = false;  // in case this throws
   const PlanCache::Entry& entry = plans_->find(plan_question(request));
   recipe.type = request.type;
@@ -336,7 +336,7 @@ void Communicator::write(Recipe& recipe, const OperationRequest& request) {
 // A group is mostly like the one before, and its messages need not be made again.
 void Communicator::add_messages(std::span<const MessageRequest> messages, GroupRun& run) {
   if (messages.size() == 1) {
-    write_messages(messages, traits_of(messages), run);
+    add_new_messages(messages, traits_of(messages), run);
     return;
   }
   const auto renew = [&](MessageSpec& spec, const GroupRun::MadeOf& made_of) {
@@ -346,7 +346,7 @@ void Communicator::add_messages(std::span<const MessageRequest> messages, GroupR
   };
   if (are_like_last(messages) && run.repeat_messages(message_stamp_, renew)) return;
   last_group_ = traits_of(messages);
-  write_messages(messages, last_group_, run);
+  add_new_messages(messages, last_group_, run);
   run.stamp_messages(message_stamp_);
 }
 
@@ -365,8 +365,8 @@ bool Communicator::are_like_last(std::span<const MessageRequest> messages) {
 
 // First what others wait for; then one's own copies, which need nobody; last what comes from
 // others.
-void Communicator::write_messages(std::span<const MessageRequest> messages,
-                                  const GroupTraits& group, GroupRun& run) {
+void Communicator::add_new_messages(std::span<const MessageRequest> messages,
+                                    const GroupTraits& group, GroupRun& run) {
   own_sends_.clear();
   const auto size = static_cast<std::uint32_t>(messages.size());
   run.expect_messages(messages.size(), group.some_are_long);
@@ -415,7 +415,7 @@ void Communicator::add_send(const MessageRequest& message, GroupRun::MadeOf made
   if (end.link == nullptr) end.link = &links_->send_link(message.peer, Channel::kPointToPoint);
   prepare_for_run(*end.link, message.count * element_bytes(message.type));
   MessageSpec& spec = run.add_message(end.turn, made_of);
-  write(spec, end.turn, message, group);
+  fill_message(spec, end.turn, message, group);
   spec.send = end.link;
   spec.input = bytes_of(message);
   const std::size_t held = spec.slice_bytes * static_cast<std::size_t>(config_.slots);
@@ -428,13 +428,13 @@ void Communicator::add_receive(const MessageRequest& message, GroupRun::MadeOf m
                                const GroupTraits& group, GroupRun& run) {
   RecvEnd& end = recv_ends_[static_cast<std::size_t>(message.peer)];
   if (end.link == nullptr) end.link = &links_->recv_link(message.peer, Channel::kPointToPoint);
-  write_receive(run.add_message(end.turn, made_of), message, end, group);
+  fill_receive(run.add_message(end.turn, made_of), message, end, group);
 }
 
 // Whose turn was taken for it.
-void Communicator::write_receive(MessageSpec& spec, const MessageRequest& message,
-                                 const RecvEnd& end, const GroupTraits& group) {
-  write(spec, end.turn, message, group);
+void Communicator::fill_receive(MessageSpec& spec, const MessageRequest& message,
+                                const RecvEnd& end, const GroupTraits& group) {
+  fill_message(spec, end.turn, message, group);
   spec.recv = end.link;
   set_output(spec, message, group);
 }
@@ -445,7 +445,7 @@ void Communicator::add_own_message(const MessageRequest& send, const MessageRequ
                                    GroupRun& run) {
   Turn& turn = recv_ends_[static_cast<std::size_t>(rank_)].turn;
   MessageSpec& spec = run.add_message(turn, made_of);
-  write(spec, turn, receive, group);
+  fill_message(spec, turn, receive, group);
   spec.input = bytes_of(send);
   set_output(spec, receive, group);
   if (send.type == receive.type && send.count == receive.count) return;
@@ -468,8 +468,8 @@ void Communicator::set_output(MessageSpec& spec, const MessageRequest& message,
 }
 
 // All but where it goes. `turn` was taken for it.
-inline void Communicator::write(MessageSpec& spec, const Turn& turn, const MessageRequest& message,
-                                const GroupTraits& group) {
+inline void Communicator::fill_message(MessageSpec& spec, const Turn& turn,
+                                       const MessageRequest& message, const GroupTraits& group) {
   const std::size_t bytes = message.count * element_bytes(message.type);
   spec.send = nullptr;
   spec.recv = nullptr;
