@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "src/api/arguments.h"
 #include "src/api/comm_handle.h"
 #include "src/api/enqueue.h"
 #include "src/api/export.h"
@@ -18,8 +19,7 @@ constexpr std::size_t kMost = SIZE_MAX >> 1;
 // The parts that counts and displacements describe; displs may be null.
 std::vector<Range> parts_of(const char* function, const char* name, const std::size_t* counts,
                             const std::size_t* displs, int nranks) {
-  if (counts == nullptr)
-    throw_error(ErrorCode::kInvalidArgument, "%s : %s argument is NULL", function, name);
+  check_pointer(counts, function, name);
   std::vector<Range> parts;
   std::size_t packed = 0;
   for (int rank = 0; rank < nranks; ++rank) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/api/arguments.h"
 #include "src/base/error.h"
 #include "src/base/scope_exit.h"
 
@@ -47,8 +48,7 @@ void start_pending(ncclComm& handle, std::function<void()> work) {
 
 void CommCall::enter(const char* function, Needs needs) {
   ncclComm* const comm = handle_;
-  if (comm == nullptr)
-    throw_error(ErrorCode::kInvalidArgument, "%s : comm argument is NULL", function);
+  check_pointer(comm, function, "comm");
   std::uint64_t magic = comm->magic.load(std::memory_order_relaxed);
   if (magic != ncclComm::kAlive && magic != ncclComm::kEnded) {
     throw_error(ErrorCode::kInvalidArgument, "%s : corrupted comm object detected", function);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/api/arguments.h"
 #include "src/api/comm_handle.h"
 #include "src/base/error.h"
 #include "src/comm/group.h"
@@ -24,13 +25,6 @@ Stream* check_stream(const AnyGiven& given, Device& device) {
                 given.function, stream->device().ordinal(), device.ordinal());
   }
   return stream;
-}
-
-// `what`: root or peer.
-void check_rank(const char* function, const char* what, int rank, int nranks) {
-  if (rank >= 0 && rank < nranks) return;
-  throw_error(ErrorCode::kInvalidArgument, "%s : invalid %s %d (%s should be in the 0..%d range)",
-              function, what, rank, what, nranks - 1);
 }
 
 bool has_elements(const std::vector<Range>& parts) {
@@ -123,7 +117,7 @@ void check_count(const Given& given, int nranks) {
                                                      Communicator& communicator) {
   communicator.throw_if_failed();
   const DataType type = check_type(given.type);
-  check_rank(given.function, "peer", given.peer, communicator.nranks());
+  check_rank(given.peer, communicator.nranks(), given.function, "peer");
   if (given.buffer == nullptr && given.count > 0) {
     throw_error(ErrorCode::kInvalidArgument, "%s : %s argument is NULL", given.function,
                 given.sends ? "sendbuff" : "recvbuff");
@@ -173,7 +167,7 @@ void enqueue(const Given& given) {
   const CommCall call(given.comm, given.function);
   call->throw_if_failed();
   const DataType type = check_type(given.type);
-  if (has_root(given.kind)) check_rank(given.function, "root", given.root, call->nranks());
+  if (has_root(given.kind)) check_rank(given.root, call->nranks(), given.function, "root");
   check_buffers(given, call->rank());
   check_in_place(given);
   check_count(given, call->nranks());

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "catenary/collectives.h"
+#include "src/api/arguments.h"
 #include "src/api/comm_handle.h"
 #include "src/api/comm_options.h"
 #include "src/api/export.h"
@@ -17,21 +18,6 @@
 namespace {
 
 using namespace catenary;
-
-void check_pointer(const void* pointer, const char* function, const char* argument) {
-  if (pointer != nullptr) return;
-  throw_error(ErrorCode::kInvalidArgument, "%s : %s argument is NULL", function, argument);
-}
-
-void check_rank(const char* function, int nranks, int rank) {
-  if (nranks < 1) {
-    throw_error(ErrorCode::kInvalidArgument, "%s : invalid number of ranks %d", function, nranks);
-  }
-  if (rank < 0 || rank >= nranks) {
-    throw_error(ErrorCode::kInvalidArgument, "%s : invalid rank requested : %d/%d", function, rank,
-                nranks);
-  }
-}
 
 UniqueId to_unique_id(const ncclUniqueId& id) {
   UniqueId unique_id;
@@ -75,7 +61,10 @@ ncclResult_t begin(ncclComm_t* place, const std::shared_ptr<Communicator>& commu
 ncclResult_t init_rank(const char* function, ncclComm_t* comm, int nranks, const ncclUniqueId& id,
                        int rank, const ncclConfig_t* config, int device) {
   check_pointer(comm, function, "comm");
-  check_rank(function, nranks, rank);
+  if (nranks < 1) {
+    throw_error(ErrorCode::kInvalidArgument, "%s : invalid number of ranks %d", function, nranks);
+  }
+  check_rank(rank, nranks, function, "rank");
   const Config& environment = Config::process();
   if (rank == 0) {
     log_version(format("NCCL version %d.%d.%d (Catenary)", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH));

@@ -1,4 +1,5 @@
 // The nccl* functions about memory, and errors in words.
+#include "src/api/arguments.h"
 #include "src/api/comm_handle.h"
 #include "src/api/export.h"
 #include "src/api/guard.h"
@@ -15,8 +16,7 @@ using namespace catenary;
 void* add_registration(ncclComm_t comm, const char* function, void* base, std::size_t bytes,
                        bool turned_on) {
   const CommCall call(comm, function);
-  if (base == nullptr)
-    throw_error(ErrorCode::kInvalidArgument, "%s : buff argument is NULL", function);
+  check_pointer(base, function, "buff");
   if (bytes == 0) throw_error(ErrorCode::kInvalidArgument, "%s : size is 0", function);
   if (!turned_on) return nullptr;
   auto registration = std::make_unique<AnnouncedBuffer>(base, bytes);
@@ -41,8 +41,7 @@ void remove_registration(ncclComm_t comm, const char* function, void* handle) {
 CATENARY_NCCL(ncclResult_t, CommRegister,
               (const ncclComm_t comm, void* buff, size_t size, void** handle)) {
   return guarded([&] {
-    if (handle == nullptr)
-      throw_error(ErrorCode::kInvalidArgument, "ncclCommRegister : handle argument is NULL");
+    check_pointer(handle, "ncclCommRegister", "handle");
     *handle = add_registration(comm, "ncclCommRegister", buff, size,
                                Config::process().local_register != 0);
   });
@@ -55,8 +54,7 @@ CATENARY_NCCL(ncclResult_t, CommDeregister, (const ncclComm_t comm, void* handle
 CATENARY_NCCL(ncclResult_t, CommWindowRegister,
               (ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win, int winFlags)) {
   return guarded([&] {
-    if (win == nullptr)
-      throw_error(ErrorCode::kInvalidArgument, "ncclCommWindowRegister : win argument is NULL");
+    check_pointer(win, "ncclCommWindowRegister", "win");
     if ((winFlags & ~NCCL_WIN_COLL_SYMMETRIC) != 0) {
       throw_error(ErrorCode::kInvalidArgument, "ncclCommWindowRegister : invalid flags 0x%x",
                   winFlags);
@@ -72,8 +70,7 @@ CATENARY_NCCL(ncclResult_t, CommWindowDeregister, (ncclComm_t comm, ncclWindow_t
 
 CATENARY_NCCL(ncclResult_t, MemAlloc, (void** ptr, size_t size)) {
   return guarded([&] {
-    if (ptr == nullptr)
-      throw_error(ErrorCode::kInvalidArgument, "ncclMemAlloc : ptr argument is NULL");
+    check_pointer(ptr, "ncclMemAlloc", "ptr");
     *ptr = Memory::process().allocate(size, MemoryKind::kDevice, Device::current_ordinal());
   });
 }

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "src/api/arguments.h"
 #include "src/api/comm_handle.h"
 #include "src/api/enqueue.h"
 #include "src/api/export.h"
@@ -132,11 +133,8 @@ CATENARY_NCCL(ncclResult_t, RedOpCreatePreMulSum,
                ncclScalarResidence_t residence, ncclComm_t comm)) {
   return guarded([&] {
     const CommCall call(comm, "ncclRedOpCreatePreMulSum");
-    if (op == nullptr)
-      throw_error(ErrorCode::kInvalidArgument, "ncclRedOpCreatePreMulSum : op argument is NULL");
-    if (scalar == nullptr)
-      throw_error(ErrorCode::kInvalidArgument,
-                  "ncclRedOpCreatePreMulSum : scalar argument is NULL");
+    check_pointer(op, "ncclRedOpCreatePreMulSum", "op");
+    check_pointer(scalar, "ncclRedOpCreatePreMulSum", "scalar");
     const DataType type = check_type(datatype);
     Scaling scaling;
     if (residence == ncclScalarHostImmediate) {

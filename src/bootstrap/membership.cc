@@ -7,7 +7,7 @@
 namespace catenary {
 namespace {
 
-void check_rank(int rank, int nranks) {
+void check_place(int rank, int nranks) {
   if (nranks < 1 || nranks > kMaxRanks) {
     throw_error(ErrorCode::kInvalidArgument, "a communicator of %d ranks: 1 to %d are possible",
                 nranks, kMaxRanks);
@@ -23,7 +23,7 @@ JoinMessage join_message(int rank, int nranks) {
 
 ControlChannel approach(const Rendezvous& rendezvous, int rank, int nranks, const Wait& wait,
                         const Config& config) {
-  check_rank(rank, nranks);
+  check_place(rank, nranks);
   return reach_root(rendezvous, rank, wait, config);
 }
 

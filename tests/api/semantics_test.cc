@@ -38,7 +38,7 @@ TEST_F(Alone, bad_arguments_are_refused_by_name) {
   ncclUniqueId id = {};
   ncclComm_t none = nullptr;
   refused(ncclCommInitRank(&none, 0, id, 0), "invalid number of ranks 0");
-  refused(ncclCommInitRank(&none, 2, id, 2), "invalid rank requested : 2/2");
+  refused(ncclCommInitRank(&none, 2, id, 2), "invalid rank 2 (rank should be in the 0..1 range)");
   refused(ncclGetUniqueId(nullptr), "uniqueId argument is NULL");
   refused(ncclGetVersion(nullptr), "version argument is NULL");
   refused(ncclCommCount(comm_, nullptr), "count argument is NULL");
