@@ -178,8 +178,9 @@ int run_estimate(int argc, char** argv) {
                              .packet_bytes = packet_bytes(*wish)};
   const Cut links{static_cast<std::size_t>(config.slot_bytes),
                   static_cast<std::uint32_t>(config.slots)};
-  Selector selector(wish->ranks, machine, tuning.parameters, links,
-                    AlgorithmRules(config.algorithm, config.nccl_algo, config.nccl_proto));
+  Selector selector(
+      {.nranks = wish->ranks, .machine = machine, .parameters = tuning.parameters, .cut = links},
+      AlgorithmRules(config.algorithm, config.nccl_algo, config.nccl_proto));
   print_head(*wish, tuning.origin);
   const AlgorithmRules& rules = selector.rules();
   for (const std::string& remark : {rules.not_ruled(wish->collective),

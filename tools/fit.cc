@@ -8,8 +8,11 @@
 namespace catenary {
 
 double predicted_ns(const Sample& sample, const CostParameters& parameters) {
-  return time_ns(*sample.algorithm, sample.bytes, sample.nranks, sample.cut, sample.machine,
-                 parameters);
+  const Setting setting{.nranks = sample.nranks,
+                        .machine = sample.machine,
+                        .parameters = parameters,
+                        .cut = sample.cut};
+  return time_ns(*sample.algorithm, sample.bytes, setting);
 }
 
 double mean_error(std::span<const Sample> samples, const CostParameters& parameters) {

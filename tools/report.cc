@@ -82,7 +82,9 @@ int print_report(const ReportOptions& options) {
       "time_us  ratio forced\n");
   for (const int nranks : options.ranks) {
     const Crew crew{nranks, options.wire, options.mapped};
-    Selector selector(nranks, facts_of(crew), parameters, links, AlgorithmRules());
+    Selector selector(
+        {.nranks = nranks, .machine = facts_of(crew), .parameters = parameters, .cut = links},
+        AlgorithmRules());
     std::vector<Point> points = points_of(options.collectives);
     for (Point& point : points) {
       const Selection& chosen = selector.select(point.collective, point.bytes);

@@ -204,12 +204,14 @@ std::vector<Point> points_of(std::initializer_list<std::size_t> sizes) {
 // Ranks run with the default parameters, so that the cuts are known.
 void add_samples(const Crew& crew, const std::vector<Point>& points, const Times& times,
                  const Config& config, std::vector<Sample>& samples) {
-  const Cut links{static_cast<std::size_t>(config.slot_bytes),
-                  static_cast<std::uint32_t>(config.slots)};
+  const Setting setting{.nranks = crew.nranks,
+                        .machine = facts_of(crew),
+                        .parameters = default_parameters(),
+                        .cut = {.slice_bytes = static_cast<std::size_t>(config.slot_bytes),
+                                .slots = static_cast<std::uint32_t>(config.slots)}};
   for (std::size_t i = 0; i < points.size(); ++i) {
     for (std::size_t j = 0; j < points[i].variants.size(); ++j) {
-      Selector selector(crew.nranks, facts_of(crew), default_parameters(), links,
-                        AlgorithmRules(points[i].variants[j], "", ""));
+      Selector selector(setting, AlgorithmRules(points[i].variants[j], "", ""));
       const Selection& selection = selector.select(points[i].collective, points[i].bytes);
       samples.push_back({selection.algorithm, points[i].bytes, crew.nranks, facts_of(crew),
                          selection.cut, times[i][j].ns});

@@ -18,7 +18,9 @@ struct Rates {
 };
 
 // `part`: bytes of a chunk that move in a pass.
-Rates rates_of(const MachineFacts& machine, std::size_t part, const CostParameters& parameters) {
+Rates rates_of(const Setting& setting, std::size_t part) {
+  const MachineFacts& machine = setting.machine;
+  const CostParameters& parameters = setting.parameters;
   const bool is_staged = machine.near != Wire::kNetwork;
   return {parameters,
           {parameters.wires[static_cast<std::size_t>(machine.near)],
@@ -28,10 +30,10 @@ Rates rates_of(const MachineFacts& machine, std::size_t part, const CostParamete
 }
 
 // Of a core that several ranks share: many a message is for a rank of the same one.
-Rates crowded_rates(Rates rates, const MachineFacts& machine, const CostParameters& parameters) {
-  const Wire wires[2] = {machine.near, machine.far};
+Rates crowded_rates(Rates rates, const Setting& setting) {
+  const Wire wires[2] = {setting.machine.near, setting.machine.far};
   for (int i = 0; i < 2; ++i) {
-    if (wires[i] != Wire::kNetwork) rates.wires[i].byte_ns = parameters.crowded_byte_ns;
+    if (wires[i] != Wire::kNetwork) rates.wires[i].byte_ns = setting.parameters.crowded_byte_ns;
   }
   return rates;
 }
@@ -101,30 +103,27 @@ std::size_t chunk_bytes(const Algorithm& algorithm, std::size_t bytes, const Pla
   return bytes / pieces + (bytes % pieces != 0 ? 1 : 0);
 }
 
-// As Slicing::window() has it.
-int window_of(const Algorithm& algorithm, std::size_t bytes, int nranks, int box, const Cut& cut) {
-  const bool one_slice =
-      chunk_bytes(algorithm, bytes, {.ranks = nranks, .box = box}) <= cut.slice_bytes;
-  return one_slice ? static_cast<int>(cut.slots) - 1 : 1;
+// A link holds as many messages for an algorithm that may send ahead as Slicing::window() has it.
+Place place_of(const Algorithm& algorithm, std::size_t bytes, const Setting& setting) {
+  Place at{.ranks = setting.nranks, .box = setting.machine.box};
+  const bool one_slice = chunk_bytes(algorithm, bytes, at) <= setting.cut.slice_bytes;
+  at.window = one_slice ? static_cast<int>(setting.cut.slots) - 1 : 1;
+  return at;
 }
 
-Place place_of(const Algorithm& algorithm, std::size_t bytes, int nranks, int box, const Cut& cut) {
-  return {.ranks = nranks, .box = box, .window = window_of(algorithm, bytes, nranks, box, cut)};
+double time_ns(const Algorithm& algorithm, std::size_t bytes, const Setting& setting) {
+  const Place at = place_of(algorithm, bytes, setting);
+  return time_ns(shape_of(algorithm, at), algorithm, bytes, setting);
 }
 
-double time_ns(const Algorithm& algorithm, std::size_t bytes, int nranks, const Cut& cut,
-               const MachineFacts& machine, const CostParameters& parameters) {
-  const Place at = place_of(algorithm, bytes, nranks, machine.box, cut);
-  return time_ns(shape_of(algorithm, at), algorithm, bytes, nranks, cut, machine, parameters);
-}
-
-double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes, int nranks,
-               const Cut& cut, const MachineFacts& machine, const CostParameters& parameters) {
+double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes,
+               const Setting& setting) {
+  const auto& [nranks, machine, parameters, cut] = setting;
   if (nranks == 1) return alone_ns(static_cast<double>(bytes), parameters);
-  const Place at = place_of(algorithm, bytes, nranks, machine.box, cut);
+  const Place at = place_of(algorithm, bytes, setting);
   const std::size_t chunk = chunk_bytes(algorithm, bytes, at);
   const std::size_t pass = cut.slices_per_pass();
-  const Rates rates = rates_of(machine, std::min(chunk, pass * cut.slice_bytes), parameters);
+  const Rates rates = rates_of(setting, std::min(chunk, pass * cut.slice_bytes));
   const auto whole = static_cast<double>(chunk);
   const double slice = static_cast<double>(std::min(chunk, cut.slice_bytes));
   const auto slices = static_cast<double>(divide_up(chunk, cut.slice_bytes));
@@ -143,7 +142,7 @@ double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes
   const double ranks = machine.local_ranks;
   const double cores = machine.cores;
   if (ranks > cores) {
-    const Rates crowd = crowded_rates(rates, machine, parameters);
+    const Rates crowd = crowded_rates(rates, setting);
     const auto work_ns = [&](const Work& work) {
       return std::max(slices, 1.0) * fixed_ns(work, crowd) + whole * byte_ns(work, crowd);
     };

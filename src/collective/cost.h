@@ -83,18 +83,22 @@ struct Cut {
   bool operator==(const Cut&) const = default;
 };
 
+// Where an operation runs, and how its messages are cut.
+struct Setting {
+  int nranks = 1;
+  MachineFacts machine = {};
+  CostParameters parameters;
+  Cut cut = {};
+};
+
 // Bytes of the longest chunk.
 std::size_t chunk_bytes(const Algorithm& algorithm, std::size_t bytes, const Place& at);
 
-// How many messages a link holds for an algorithm that may send ahead: Place.window.
-int window_of(const Algorithm& algorithm, std::size_t bytes, int nranks, int box, const Cut& cut);
-
 // Nanoseconds of one operation. `bytes` are those of the longer buffer.
-double time_ns(const Algorithm& algorithm, std::size_t bytes, int nranks, const Cut& cut,
-               const MachineFacts& machine, const CostParameters& parameters);
+double time_ns(const Algorithm& algorithm, std::size_t bytes, const Setting& setting);
 // The same of an algorithm whose shape there is known: that of place_of().
-double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes, int nranks,
-               const Cut& cut, const MachineFacts& machine, const CostParameters& parameters);
-Place place_of(const Algorithm& algorithm, std::size_t bytes, int nranks, int box, const Cut& cut);
+double time_ns(const Shape& shape, const Algorithm& algorithm, std::size_t bytes,
+               const Setting& setting);
+Place place_of(const Algorithm& algorithm, std::size_t bytes, const Setting& setting);
 
 }  // namespace catenary

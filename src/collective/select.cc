@@ -47,13 +47,8 @@ constexpr std::size_t bytes_of_class(std::size_t size_class) {
 
 }  // namespace
 
-Selector::Selector(int nranks, const MachineFacts& machine, const CostParameters& parameters,
-                   const Cut& links, AlgorithmRules rules)
-    : nranks_(nranks),
-      machine_(machine),
-      parameters_(parameters),
-      links_(links),
-      rules_(std::move(rules)) {}
+Selector::Selector(const Setting& setting, AlgorithmRules rules)
+    : setting_(setting), rules_(std::move(rules)) {}
 
 const Selection& Selector::decide(Collective collective, std::size_t size_class) {
   const std::size_t bytes = bytes_of_class(size_class);
@@ -78,7 +73,7 @@ void Selector::refuse(Collective collective) const {
   throw_error(ErrorCode::kInvalidUsage,
               "no algorithm available for function %s of %d ranks in boxes of %d.%s Those that run "
               "here are %s.",
-              std::string(name_of(collective)).c_str(), nranks_, machine_.box,
+              std::string(name_of(collective)).c_str(), setting_.nranks, setting_.machine.box,
               rules_.explanation().c_str(), names.c_str());
 }
 
@@ -86,40 +81,43 @@ Cut Selector::decide_message_cut(std::size_t size_class) const {
   const Algorithm* all_to_all = find_algorithm(Collective::kAllToAll, "direct");
   CATENARY_ASSERT(all_to_all != nullptr);
   const std::size_t bytes = std::min(bytes_of_class(size_class), kLongestPriced);
-  return priced(*all_to_all, Lengths::kAlike, bytes * static_cast<std::size_t>(nranks_)).cut;
+  return priced(*all_to_all, Lengths::kAlike, bytes * static_cast<std::size_t>(setting_.nranks))
+      .cut;
 }
 
 // A chunk that fits into a slot goes whole. How long uneven ones are is not known.
 Cut Selector::longest_cut(const Algorithm& algorithm, Lengths lengths, std::size_t bytes) const {
-  Cut cut = links_;
+  Cut cut = setting_.cut;
   if (lengths == Lengths::kUneven || chunk_bytes(algorithm, bytes, place()) > cut.slice_bytes) {
-    cut.slice_bytes = std::min(cut.slice_bytes, machine_.packet_bytes);
+    cut.slice_bytes = std::min(cut.slice_bytes, setting_.machine.packet_bytes);
   }
   return cut;
 }
 
 // Of a cut that has its slices.
 void Selector::cut_passes(const Algorithm& algorithm, std::size_t bytes, Cut& cut) const {
-  if (algorithm.across.empty() || machine_.far != Wire::kNetwork) return;
+  if (algorithm.across.empty() || setting_.machine.far != Wire::kNetwork) return;
   const std::size_t slices = chunk_bytes(algorithm, bytes, place()) / cut.slice_bytes;
   const std::size_t most = std::min<std::size_t>(slices, cut.slots);
   cut.pass_slices = static_cast<std::uint32_t>(std::max<std::size_t>(most / kPassesAcross, 1));
 }
 
 bool Selector::has_room(const Algorithm& algorithm, std::size_t bytes) const {
-  const Place at = place_of(algorithm, bytes, nranks_, machine_.box, links_);
+  const Place at = place_of(algorithm, bytes, setting_);
   return shape_of(algorithm, at).peers <= kMostDirectRanks;
 }
 
 // Shorter slices fill a pipeline sooner and keep its slots in the caches, but are more messages.
 Selection Selector::priced(const Algorithm& algorithm, Lengths lengths, std::size_t bytes) const {
-  Cut cut = longest_cut(algorithm, lengths, bytes);
+  Setting setting = setting_;
+  Cut& cut = setting.cut;
+  cut = longest_cut(algorithm, lengths, bytes);
   Selection best{&algorithm, algorithm.lanes, cut, -1};
   const bool exchanges = is_pair() && !has_root(algorithm.collective);
   const double gain = exchanges ? kCutGain : 1;
   do {
     cut_passes(algorithm, bytes, cut);
-    const double ns = time_ns(algorithm, bytes, nranks_, cut, machine_, parameters_);
+    const double ns = time_ns(algorithm, bytes, setting);
     if (best.time_ns < 0 || ns < gain * best.time_ns) best = {&algorithm, algorithm.lanes, cut, ns};
     cut.slice_bytes /= 2;
   } while (cut.slice_bytes >= kLeastSliceBytes && cut.slice_bytes % kCutBytes == 0);
@@ -133,7 +131,7 @@ std::vector<Selection> Selector::candidates(Collective collective, std::size_t b
   for (const Algorithm& algorithm : algorithms()) {
     if (!performs(algorithm, collective)) continue;
     // One rank only copies, whatever it does it with.
-    const bool is_allowed = nranks_ == 1 || rules_.allows(collective, algorithm, place());
+    const bool is_allowed = setting_.nranks == 1 || rules_.allows(collective, algorithm, place());
     if (!algorithm.runs_on(place()) || !is_allowed) continue;
     std::vector<Selection>& list = has_room(algorithm, bytes) ? found : last_resort;
     list.push_back(priced(algorithm, lengths, bytes));
@@ -142,12 +140,12 @@ std::vector<Selection> Selector::candidates(Collective collective, std::size_t b
   if (found.empty()) return found;
   std::stable_sort(found.begin(), found.end(),
                    [](const Selection& a, const Selection& b) { return a.time_ns < b.time_ns; });
-  const bool crowded = machine_.local_ranks > machine_.cores;
-  const bool share_memory = machine_.box == nranks_;
+  const bool crowded = setting_.machine.local_ranks > setting_.machine.cores;
+  const bool share_memory = setting_.machine.box == setting_.nranks;
   // Of two ranks all that `ring` sends can be lent as well.
-  const bool may_tie = bytes > kLeastTie && nranks_ > 2 && share_memory;
+  const bool may_tie = bytes > kLeastTie && setting_.nranks > 2 && share_memory;
   if (may_tie) prefer(found, "direct", crowded ? kCrowdedTie : kTie);
-  const bool is_on_two_hosts = nranks_ == 2 * machine_.box && !is_pair();
+  const bool is_on_two_hosts = setting_.nranks == 2 * setting_.machine.box && !is_pair();
   if (is_on_two_hosts && collective == Collective::kAllReduce && bytes >= kLeastTwoHosts) {
     prefer(found, "hier_direct_recursive_doubling", kTwoHostsTie);
   }
@@ -172,7 +170,9 @@ void Selector::prefer(std::vector<Selection>& sorted, std::string_view name, dou
 
 double Selector::estimate_ns(Collective collective, std::size_t bytes) {
   const Selection& chosen = select(collective, bytes);
-  return time_ns(*chosen.algorithm, bytes, nranks_, chosen.cut, machine_, parameters_);
+  Setting setting = setting_;
+  setting.cut = chosen.cut;
+  return time_ns(*chosen.algorithm, bytes, setting);
 }
 
 }  // namespace catenary

@@ -29,9 +29,8 @@ struct Selection {
 
 class Selector {
  public:
-  // `links`: what the links can carry: the longest slice and their slots.
-  Selector(int nranks, const MachineFacts& machine, const CostParameters& parameters,
-           const Cut& links, AlgorithmRules rules);
+  // The setting's cut: what the links can carry, the longest slice and their slots.
+  Selector(const Setting& setting, AlgorithmRules rules);
 
   // For `bytes` of the longer buffer. Sizes between the same powers of two, rounded to the nearer,
   // have one answer. Throws Error(kInvalidUsage) if the rules leave the collective nothing.
@@ -79,13 +78,11 @@ class Selector {
   enum class Lengths { kAlike, kUneven };  // of chunks
   Cut longest_cut(const Algorithm& algorithm, Lengths lengths, std::size_t bytes) const;
   Selection priced(const Algorithm& algorithm, Lengths lengths, std::size_t bytes) const;
-  bool is_pair() const { return nranks_ == 2 && machine_.box == 2; }  // that shares memory
-  Place place() const { return {.ranks = nranks_, .box = machine_.box}; }
+  // Two ranks that share memory.
+  bool is_pair() const { return setting_.nranks == 2 && setting_.machine.box == 2; }
+  Place place() const { return {.ranks = setting_.nranks, .box = setting_.machine.box}; }
 
-  const int nranks_;
-  const MachineFacts machine_;
-  const CostParameters parameters_;
-  const Cut links_;
+  const Setting setting_;
   const AlgorithmRules rules_;
   std::array<std::array<Selection, kSizeClasses>, kCollectiveCount> known_;
   std::array<std::optional<Cut>, kSizeClasses> message_cuts_;

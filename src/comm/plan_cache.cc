@@ -23,7 +23,11 @@ PlanCache::PlanCache(int rank, int nranks, LinkTable& links, const AgreedFacts& 
       nranks_(nranks),
       box_(facts.machine.box),
       links_(links),
-      selector_(nranks, facts.machine, facts.parameters, longest, rules) {
+      selector_({.nranks = nranks,
+                 .machine = facts.machine,
+                 .parameters = facts.parameters,
+                 .cut = longest},
+                rules) {
   if (rank != 0 || nranks == 1) return;
   const std::string passed_over = rules.passed_over({.ranks = nranks, .box = box_});
   if (!passed_over.empty()) log_notice(-1, passed_over);

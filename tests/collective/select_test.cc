@@ -19,10 +19,13 @@ constexpr std::size_t kHuge = std::size_t{1} << 30;
 MachineFacts roomy(int ranks) { return {.local_ranks = ranks, .cores = ranks, .box = ranks}; }
 MachineFacts crowded(int ranks) { return {.local_ranks = ranks, .cores = 2, .box = ranks}; }
 
+Setting setting(int ranks, const MachineFacts& machine) {
+  return {.nranks = ranks, .machine = machine, .parameters = default_parameters(), .cut = kLinks};
+}
+
 Selector selector(int ranks, const MachineFacts& machine, std::string_view forced = "",
                   std::string_view nccl_algo = "") {
-  return Selector(ranks, machine, default_parameters(), kLinks,
-                  AlgorithmRules(forced, nccl_algo, ""));
+  return Selector(setting(ranks, machine), AlgorithmRules(forced, nccl_algo, ""));
 }
 
 std::string_view chosen(Selector selector, Collective collective, std::size_t bytes) {
@@ -191,7 +194,9 @@ TEST(Select, a_root_that_does_all_the_work_is_no_good_where_ranks_share_cores) {
   only_bytes.wires[static_cast<std::size_t>(Wire::kProcesses)] = {};
   const auto time = [&](std::string_view name, const MachineFacts& machine) {
     const Algorithm& algorithm = *find_algorithm(Collective::kReduce, name);
-    return time_ns(algorithm, 1 << 18, 8, kLinks, machine, only_bytes);
+    Setting eight = setting(8, machine);
+    eight.parameters = only_bytes;
+    return time_ns(algorithm, 1 << 18, eight);
   };
   EXPECT_LT(time("tree", crowded(8)), 0.85 * time("direct", crowded(8)));
   EXPECT_LT(time("chain", crowded(8)), 0.85 * time("direct", crowded(8)));
@@ -222,7 +227,7 @@ TEST(Select, fewer_cores_never_make_an_algorithm_faster) {
       double before = 0;
       for (const int cores : {4, 3, 2, 1}) {
         const MachineFacts machine = {.local_ranks = 4, .cores = cores, .box = 4};
-        const double ns = time_ns(algorithm, bytes, 4, kLinks, machine, default_parameters());
+        const double ns = time_ns(algorithm, bytes, setting(4, machine));
         EXPECT_GE(ns, before) << algorithm.name << ", " << bytes << " bytes, " << cores << " cores";
         before = ns;
       }
@@ -236,7 +241,7 @@ TEST(Select, more_bytes_never_take_less_time) {
       if (!algorithm.runs_on({.ranks = 4, .box = 4})) continue;
       double last = 0;
       for (std::size_t bytes = 8; bytes <= kHuge; bytes *= 2) {
-        const double now = time_ns(algorithm, bytes, 4, kLinks, machine, default_parameters());
+        const double now = time_ns(algorithm, bytes, setting(4, machine));
         EXPECT_GE(now, last) << algorithm.name << " " << bytes;
         last = now;
       }

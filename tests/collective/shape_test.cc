@@ -128,18 +128,20 @@ TEST(Shape, of_two_levels_grows_from_two_boxes_at_least) {
 // How much longer an algorithm seems to take than it would if all ranks were walked: the worst of
 // some sizes, with a core for each rank and with few.
 double longer_than_walked(const Algorithm& algorithm, int ranks, int box) {
-  constexpr Cut kCut{.slice_bytes = 65536, .slots = 16};
+  Setting setting{.nranks = ranks,
+                  .machine = {.local_ranks = box, .box = box, .far = Wire::kNetwork},
+                  .parameters = default_parameters(),
+                  .cut = {.slice_bytes = 65536, .slots = 16}};
   double worst = 1;
   for (const std::size_t bytes : {std::size_t{8}, std::size_t{1} << 16, std::size_t{1} << 24}) {
-    const Place at = place_of(algorithm, bytes, ranks, box, kCut);
+    const Place at = place_of(algorithm, bytes, setting);
     Shape walked = walk(algorithm, at);
     const Work& average = shape_of(algorithm, at).average;
     if (average.fanned_out + average.exchanged == 0) forget_fan_outs(walked);
     for (const int cores : {2, 1000}) {
-      const MachineFacts machine{
-          .local_ranks = box, .cores = cores, .box = box, .far = Wire::kNetwork};
+      setting.machine.cores = cores;
       const auto time = [&](const Shape& shape) {
-        return time_ns(shape, algorithm, bytes, ranks, kCut, machine, default_parameters());
+        return time_ns(shape, algorithm, bytes, setting);
       };
       const double ratio = time(shape_of(algorithm, at)) / time(walked);
       worst = std::max({worst, ratio, 1 / ratio});
