@@ -64,8 +64,8 @@ void CommCall::enter(const char* function, Needs needs) {
            format("%s : comm %p has already been destroyed", function, static_cast<void*>(comm)));
   }
   if (needs == Needs::kExists) return;
-  const bool may_be_pending =
-      !comm->communicator->joined() || !comm->communicator->options().blocking;
+  const bool may_be_pending = !comm->communicator->joined() ||
+                              (needs != Needs::kBegun && !comm->communicator->options().blocking);
   if (may_be_pending && (in_progress(*comm) || !comm->communicator->ready_or_failed())) {
     refuse(ErrorCode::kInvalidArgument,
            "Attempt to use communicator before the previous operation returned ncclSuccess");
@@ -83,12 +83,6 @@ std::optional<Error> known_failure(ncclComm_t comm) {
   const ScopeExit leave([comm] { comm->calls.leave(); });
   if (comm->magic.load(std::memory_order_seq_cst) != ncclComm::kAlive) return std::nullopt;
   return comm->communicator->known_failure();
-}
-
-std::shared_ptr<Communicator> end_handle(ncclComm& handle) {
-  if (std::shared_ptr<Communicator> held = end_if_alive(handle)) return held;
-  throw_error(ErrorCode::kInvalidArgument, "comm %p has already been destroyed",
-              static_cast<void*>(&handle));
 }
 
 std::shared_ptr<Communicator> end_if_alive(ncclComm& handle) {

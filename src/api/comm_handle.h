@@ -56,9 +56,9 @@ void start_pending(ncclComm& handle, std::function<void()> work);
 // Being inside a call on a communicator, for one scope.
 class CommCall {
  public:
-  enum class Needs { kReady, kMade, kExists };
-  // `function` names the caller in errors. kMade: no call is pending that makes it. kReady: and it
-  // is not finalized.
+  enum class Needs { kReady, kMade, kBegun, kExists };
+  // `function` names the caller in errors. kBegun: it is not being made in the background. kMade:
+  // no call at all is pending. kReady: and it is not finalized.
   CommCall(ncclComm_t comm, const char* function, Needs needs = Needs::kReady) : handle_(comm) {
     if (!try_enter()) enter(function, needs);
   }
@@ -94,10 +94,8 @@ class CommCall {
 // Why the communicator failed, as far as is known. Of null or of a handle that was ended, nothing.
 std::optional<Error> known_failure(ncclComm_t comm);
 
-// Ends a handle: later calls on it fail. Waits for calls of other threads, except the caller's own
-// `call`, which is over after this. Returns what the handle held.
-std::shared_ptr<Communicator> end_handle(ncclComm& handle);
-// The same for a handle that somebody else may have ended already; null then.
+// Ends a handle: later calls on it fail. Waits for calls of other threads. Returns what it held;
+// null if somebody else has ended it.
 std::shared_ptr<Communicator> end_if_alive(ncclComm& handle);
 
 }  // namespace catenary

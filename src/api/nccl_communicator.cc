@@ -1,4 +1,5 @@
 // The nccl* functions that make, ask and end communicators.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "src/base/thread_text.h"
 #include "src/comm/split.h"
 #include "src/device/device.h"
+#include "src/device/process_life.h"
 #include "transports/built_in.h"
 
 namespace {
@@ -61,8 +63,9 @@ ncclResult_t begin(ncclComm_t* place, const std::shared_ptr<Communicator>& commu
 ncclResult_t init_rank(const char* function, ncclComm_t* comm, int nranks, const ncclUniqueId& id,
                        int rank, const ncclConfig_t* config, int device) {
   check_pointer(comm, function, "comm");
-  if (nranks < 1) {
-    throw_error(ErrorCode::kInvalidArgument, "%s : invalid number of ranks %d", function, nranks);
+  if (nranks < 1 || nranks > Communicator::kMostRanks) {
+    throw_error(ErrorCode::kInvalidArgument, "%s : invalid number of ranks %d (1 to %d)", function,
+                nranks, Communicator::kMostRanks);
   }
   check_rank(rank, nranks, function, "rank");
   const Config& environment = Config::process();
@@ -74,6 +77,14 @@ ncclResult_t init_rank(const char* function, ncclComm_t* comm, int nranks, const
   const UniqueId unique_id = to_unique_id(id);
   return begin(comm, communicator,
                [communicator, unique_id] { communicator->join(unique_id, built_in_transports); });
+}
+
+void check_excluded(std::vector<int> ranks, int nranks) {
+  for (const int rank : ranks) check_rank(rank, nranks, "ncclCommShrink", "rank to exclude");
+  std::ranges::sort(ranks);
+  if (const auto same = std::ranges::adjacent_find(ranks); same != ranks.end()) {
+    throw_error(ErrorCode::kInvalidArgument, "ncclCommShrink : rank %d is excluded twice", *same);
+  }
 }
 
 // Makes a communicator out of another one, now or at the end of the group. `make` waits for other
@@ -95,6 +106,7 @@ void make_child(const Communicator& parent, ncclComm_t* place,
 }
 
 ncclResult_t finalize(const char* function, ncclComm_t comm, std::int64_t patience_ms) {
+  require_not_forked();
   const CommCall call(comm, function);
   std::atomic<bool>& finalized = call.handle().finalized;
   if (finalized.exchange(true, std::memory_order_acq_rel)) {
@@ -183,6 +195,7 @@ CATENARY_NCCL(ncclResult_t, CommInitAll, (ncclComm_t * comms, int ndev, const in
 CATENARY_NCCL(ncclResult_t, CommSplit,
               (ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config)) {
   return guarded([&] {
+    require_not_forked();
     const CommCall call(comm, "ncclCommSplit");
     check_pointer(newcomm, "ncclCommSplit", "newcomm");
     if (color < 0 && color != NCCL_SPLIT_NOCOLOR) {
@@ -201,6 +214,7 @@ CATENARY_NCCL(ncclResult_t, CommShrink,
               (ncclComm_t comm, int* excludeRanksList, int excludeRanksCount, ncclComm_t* newcomm,
                ncclConfig_t* config, int shrinkFlags)) {
   return guarded([&] {
+    require_not_forked();
     const CommCall call(comm, "ncclCommShrink");
     check_pointer(newcomm, "ncclCommShrink", "newcomm");
     check_pointer(excludeRanksList, "ncclCommShrink", "excludeRanksList");
@@ -214,6 +228,7 @@ CATENARY_NCCL(ncclResult_t, CommShrink,
     const Config& environment = Config::process();
     const CommunicatorOptions options = parse_options(config, environment, call->options());
     const std::vector<int> excluded(excludeRanksList, excludeRanksList + excludeRanksCount);
+    check_excluded(excluded, call->nranks());
     if (shrinkFlags == NCCL_SHRINK_ABORT) call->abort();
     make_child(*call.shared(), newcomm, [parent = call.shared(), excluded, options, &environment] {
       return shrink(*parent, excluded, options, environment, built_in_transports);
@@ -241,9 +256,10 @@ CATENARY_EXPORT ncclResult_t catCommFinalize(ncclComm_t comm, int patienceMs) {
 CATENARY_NCCL(ncclResult_t, CommDestroy, (ncclComm_t comm)) {
   return guarded([&] {
     if (comm == nullptr) return;
+    require_not_forked();
     // Finished while the handle is still alive, so that another thread may abort what never ends.
     // What shows only now is in the log: the communicator goes all the same.
-    CommCall(comm, "ncclCommDestroy", CommCall::Needs::kExists)->part(0);
+    CommCall(comm, "ncclCommDestroy", CommCall::Needs::kBegun)->part(0);
     const std::shared_ptr<Communicator> communicator = end_if_alive(*comm);
     if (communicator == nullptr) return;  // aborted meanwhile
     log_info(Subsystem::kInit, communicator->device().ordinal(),
@@ -256,8 +272,9 @@ CATENARY_NCCL(ncclResult_t, CommDestroy, (ncclComm_t comm)) {
 CATENARY_NCCL(ncclResult_t, CommAbort, (ncclComm_t comm)) {
   return guarded([&] {
     if (comm == nullptr) return;
-    CommCall(comm, "ncclCommAbort", CommCall::Needs::kExists)->abort();
-    end_handle(*comm);
+    require_not_forked();
+    CommCall(comm, "ncclCommAbort", CommCall::Needs::kExists)->abandon();
+    end_if_alive(*comm);  // who waited in ncclCommDestroy may have done so
   });
 }
 

@@ -1,4 +1,6 @@
 // The nccl* functions about memory, and errors in words.
+#include <cstdint>
+
 #include "src/api/arguments.h"
 #include "src/api/comm_handle.h"
 #include "src/api/export.h"
@@ -18,6 +20,10 @@ void* add_registration(ncclComm_t comm, const char* function, void* base, std::s
   const CommCall call(comm, function);
   check_pointer(base, function, "buff");
   if (bytes == 0) throw_error(ErrorCode::kInvalidArgument, "%s : size is 0", function);
+  if (bytes > UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(base)) {
+    throw_error(ErrorCode::kInvalidArgument, "%s : %zu bytes at %p are more than there can be",
+                function, bytes, base);
+  }
   if (!turned_on) return nullptr;
   auto registration = std::make_unique<AnnouncedBuffer>(base, bytes);
   void* const handle = registration.get();

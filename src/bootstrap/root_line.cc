@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/base/scope_exit.h"
 #include "src/bootstrap/stream_socket.h"
 
 namespace catenary {
@@ -63,9 +64,11 @@ void RootLine::sleep(Lock& lock, const Wait& wait) {
   const auto events = static_cast<short>(POLLIN | (channel_->flush() ? 0 : POLLOUT));
   ++waiting_;
   lock.unlock();
+  const ScopeExit back([&] {
+    lock.lock();
+    --waiting_;
+  });
   wait_slice(fd, events, wait);
-  lock.lock();
-  --waiting_;
 }
 
 // Tells the others before it throws: they wait for the same thing, in vain from now on.
@@ -288,11 +291,10 @@ void RootLine::on_root_lost() {
                                            (root_.host.empty() ? root_address_ : root_.text()) +
                                            ")" + reason + " while the communicator was being made");
   } else {
-    log_info(
-        Subsystem::kBootstrap, -1,
-        format("rank %d: the process of the root (%s) has ended. None of its ranks is left; from "
-               "now on no death will be noticed here",
-               join_.rank, root_.text().c_str()));
+    log_notice(-1,
+               format("rank %d: the process of the root (%s), who made the id, has ended. None of "
+                      "its ranks is left; from now on no death will be noticed here",
+                      join_.rank, root_.text().c_str()));
   }
 }
 

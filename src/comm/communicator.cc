@@ -137,18 +137,21 @@ bool Communicator::idle() const noexcept {
 
 // A catch of its own, because the thread that polls for the outcome of a join in the background is
 // not the one in which it fails.
-void Communicator::join(const UniqueId& id, const TransportFactory& transports) {
+void Communicator::join(const UniqueId& id, const TransportFactory& transports,
+                        const std::function<bool()>* pointless) {
   id_ = id;
   try {
-    meet(id, transports);
+    meet(id, transports, pointless);
   } catch (const std::exception& error) {
     fail(as_error(error), false);
     throw_failure();
   }
 }
 
-void Communicator::meet(const UniqueId& id, const TransportFactory& transports) {
-  const Wait wait = wait_until_timeout();
+void Communicator::meet(const UniqueId& id, const TransportFactory& transports,
+                        const std::function<bool()>* pointless) {
+  Wait wait = wait_until_timeout();
+  wait.pointless = pointless;
   log_info(
       Subsystem::kInit, device_.ordinal(),
       format("[Rank %d] ncclCommInitRankConfig comm %p rank %d nranks %d cudaDev %d - Init START",
@@ -386,16 +389,35 @@ bool Communicator::look_from_outside() {
   const bool is_over = !joined() || failed_.load(std::memory_order_acquire) ||
                        left_.load(std::memory_order_acquire) || is_forked();
   if (is_over) return true;
-  const auto look = [&] {
+  const auto look = [this]() noexcept {
     if (loss_) return true;  // links are not touched while it is open who died
-    // What has come may be what somebody sleeps for, who would not be told any more.
-    if (poll_transports()) device_.doorbell().ring();
-    std::optional<Error> proof = judge_claims();
-    if (!proof) proof = judge_links(nullptr);
-    if (proof) fail(*proof, true);
+    try {
+      // What has come may be what somebody sleeps for, who would not be told any more.
+      if (poll_transports()) device_.doorbell().ring();
+      std::optional<Error> proof = judge_claims();
+      if (!proof) proof = judge_links(nullptr);
+      if (proof) fail(*proof, true);
+    } catch (const std::exception& error) {  // of a transport, or of a link
+      fail(as_error(error), true);
+    }
     return true;
   };
   return device_.executor().try_hold(Condition(look));
+}
+
+// With the drive lock. Whether nothing of ours is left in any of them, or they have failed.
+bool Communicator::drain_transports() noexcept {
+  try {
+    bool done = true;
+    for (Transport* transport : polled_) {
+      transport->poll();
+      done = transport->try_drain() && done;
+    }
+    return done;
+  } catch (const std::exception& error) {
+    fail(as_error(error), true);
+    return true;
+  }
 }
 
 // Nothing moved for long. What lies unread from the rank that we wait for, on links for which we

@@ -50,13 +50,17 @@ struct CommunicatorOptions {
 
 class Communicator final : public RunOwner {
  public:
+  static constexpr int kMostRanks = kMaxRanks;
+
   static std::shared_ptr<Communicator> make(int rank, int nranks, Device& device,
                                             const CommunicatorOptions& options,
                                             const Config& config);
 
   // Meets the other ranks and makes the links' foundations. Once. What it throws also becomes the
   // communicator's failure.
-  void join(const UniqueId& id, const TransportFactory& transports);
+  // `pointless`: what else ends the wait.
+  void join(const UniqueId& id, const TransportFactory& transports,
+            const std::function<bool()>* pointless = nullptr);
 
   // Throws if these operations of one group cannot go together.
   void check(const Requests& requests);
@@ -76,6 +80,9 @@ class Communicator final : public RunOwner {
   std::optional<Error> part(std::int64_t patience_ms);
   // Ends what is under way. Local.
   void abort() noexcept;
+  // The same by the user, and for what is just being made of this as well.
+  void abandon() noexcept;
+  bool is_abandoned() const noexcept { return abandoned_.load(std::memory_order_acquire); }
 
   // Throws the communicator's failure, if it has one.
   void throw_if_failed() {
@@ -129,7 +136,8 @@ class Communicator final : public RunOwner {
                const Config& config);
   ~Communicator();
   static void let_go(Communicator* communicator) noexcept;
-  void meet(const UniqueId& id, const TransportFactory& transports);
+  void meet(const UniqueId& id, const TransportFactory& transports,
+            const std::function<bool()>* pointless);
   Wait wait_until_timeout() const;
   double estimate_messages_ns(std::span<const MessageRequest> messages);
   bool idle() const noexcept;
@@ -139,6 +147,7 @@ class Communicator final : public RunOwner {
   std::optional<Error> judge_claims();
   std::optional<Error> judge_links(const ScheduleRun* collective);
   bool look_from_outside();
+  bool drain_transports() noexcept;
   void look_for_suspicion(const GroupRun::Waiting& waiting);
   bool may_go_on_in_trouble() override;
   Error first_of(const std::exception& error) const;
@@ -236,6 +245,7 @@ class Communicator final : public RunOwner {
   // Any thread.
   std::atomic<bool> failed_{false};
   std::atomic<bool> aborted_{false};
+  std::atomic<bool> abandoned_{false};
   std::atomic<bool> left_{false};
   std::atomic<bool> parting_{false};  // nothing is under way, nor will be
   std::atomic<std::uint32_t> mark_{0};

@@ -3,12 +3,14 @@
 #include <limits>
 #include <span>
 
+#include "src/base/log.h"
 #include "src/comm/communicator.h"
 #include "src/device/process_life.h"
 
 namespace catenary {
 namespace {
 
+constexpr std::int64_t kCopiersWait_ms = 10'000;
 constexpr std::int64_t kAbortWait_ms = 100;
 constexpr std::int64_t kWritersWait_ms = 6000;  // somewhat longer than runs wait for them
 constexpr std::int64_t kDrainWait_ms = 2000;
@@ -100,16 +102,11 @@ void Communicator::drain() {
                          left_.load(std::memory_order_acquire) || is_forked();
     if (is_over) return true;
     const auto look = [this] {
-      bool done = true;
-      for (Transport* transport : polled_) {
-        transport->poll();
-        done = transport->try_drain() && done;
-      }
-      return done || loss_ || membership_->poll().has_value();
+      return drain_transports() || loss_ || membership_->poll().has_value();
     };
     return device_.executor().try_hold(Condition(look));
   };
-  if (polled_.empty()) return;
+  if (!joined() || polled_.empty()) return;
   drive_until(device_, drained, {Deadline::after_ms(kDrainWait_ms), &aborted_});
 }
 
@@ -123,10 +120,31 @@ void Communicator::abort() noexcept {
   leave();
 }
 
+// By the user, who wants no more of what is made of this either: see split().
+void Communicator::abandon() noexcept {
+  abandoned_.store(true, std::memory_order_release);
+  abort();
+}
+
 // Of a communicator that has failed: what runs now sees that and ends; what is queued behind a
 // user's function ends when its turn comes, without touching the user's buffers, and need not be
 // waited for. But what has begun peers may be writing to, until it ends.
+//
+// Whoever polls just now may have looked before we failed, and be in the middle of a copy from or
+// to the user's buffers, without a core for as long as the system likes. Once the drive lock was
+// ours, nobody is.
 void Communicator::end_in_flight() noexcept {
+  const auto nobody_copies = [this] {
+    constexpr auto yes = [] { return true; };
+    return idle() || device_.executor().try_hold(Condition(yes));
+  };
+  if (!drive_until(device_, nobody_copies, {Deadline::after_ms(kCopiersWait_ms), nullptr})) {
+    log_notice(
+        device_.ordinal(),
+        format("rank %d is aborted, but for %lld s a thread of this process has been stopped in "
+               "the middle of an operation; it may still read and write the buffers of that",
+               rank_, static_cast<long long>(kCopiersWait_ms / 1000)));
+  }
   drive_until(device_, [this] { return idle(); }, {Deadline::after_ms(kAbortWait_ms), nullptr});
   const auto is_nobodys = [this] { return open_to_writers_.load(std::memory_order_acquire) == 0; };
   drive_until(device_, is_nobodys, {Deadline::after_ms(kWritersWait_ms), nullptr});

@@ -124,6 +124,14 @@ RankFacts facts_of_this_rank(int rank, int nranks, const Crowd& crowd, const Lin
   return facts;
 }
 
+// What would be divided by, or looked up with.
+void check_sane(const RankFacts& theirs, int peer) {
+  const bool is_sane = theirs.packet_bytes > 0 && theirs.near <= Wire::kNetwork &&
+                       theirs.far <= Wire::kNetwork && theirs.ranks > 0 && theirs.cores > 0;
+  if (is_sane) return;
+  throw_error(ErrorCode::kRemote, "rank %d published senseless facts about itself", peer);
+}
+
 void check_alike(const RankFacts& mine, int rank, const RankFacts& theirs, int peer) {
   if (theirs.slots == mine.slots && theirs.slice_bytes == mine.slice_bytes) return;
   throw_error(ErrorCode::kInvalidUsage,
@@ -153,6 +161,7 @@ AgreedFacts agree_on_facts(Membership& membership, const LinkTable& table, const
   std::vector<LocalRun> runs;
   for (std::size_t peer = 0; peer < all.size(); ++peer) {
     const auto theirs = facts_from<RankFacts>(all[peer], peer);
+    check_sane(theirs, static_cast<int>(peer));
     check_alike(mine, membership.rank(), theirs, static_cast<int>(peer));
     if (peer == 0) agreed.parameters = theirs.parameters;
     const Crowd there{theirs.ranks, theirs.cores};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
+#include <functional>
 
 #include "src/base/error.h"
 
@@ -28,6 +30,36 @@ Value from_bytes(const Bytes& bytes, int rank) {
   }
   std::memcpy(&value, bytes.data(), sizeof value);
   return value;
+}
+
+// Where the ranks of a color meet. Nobody may be missing in the exchange, or the others would wait:
+// who leads and has no id to give gives none, and fails then.
+std::vector<Bytes> exchange_ids(Communicator& parent, bool leads, const Config& config) {
+  if (!leads) return parent.exchange({});
+  Bytes id;
+  std::exception_ptr failure;
+  try {
+    id = to_bytes(create_unique_id(config));
+  } catch (const std::exception&) {
+    failure = std::current_exception();
+  }
+  std::vector<Bytes> ids = parent.exchange(id);
+  if (failure) std::rethrow_exception(failure);
+  return ids;
+}
+
+// Who is missing may be so because the parent has failed, which says more.
+void join_beside(Communicator& child, const UniqueId& id, const TransportFactory& transports,
+                 Communicator& parent) {
+  const std::function<bool()> pointless = [&parent] {
+    return parent.is_abandoned() || parent.failure().has_value();
+  };
+  try {
+    child.join(id, transports, &pointless);
+  } catch (const std::exception&) {
+    if (const std::optional<Error> failure = parent.known_failure()) throw Error(*failure);
+    throw;
+  }
 }
 
 // The parent ranks of one color in their new order.
@@ -59,16 +91,22 @@ std::shared_ptr<Communicator> split(Communicator& parent, int color, int key,
   Config own_address = config;
   own_address.comm_id.clear();
   const bool leads = !members.empty() && members.front() == parent.rank();
-  const std::vector<Bytes> ids =
-      parent.exchange(leads ? to_bytes(create_unique_id(own_address)) : Bytes{});
+  const std::vector<Bytes> ids = exchange_ids(parent, leads, own_address);
   if (members.empty()) return nullptr;
   const int leader = members.front();
+  if (ids[static_cast<std::size_t>(leader)].empty()) {
+    throw_error(
+        ErrorCode::kRemote,
+        "ncclCommSplit : rank %d of the parent, where the ranks of this color were to meet, "
+        "has failed; its own error says why",
+        leader);
+  }
   const auto id = from_bytes<UniqueId>(ids[static_cast<std::size_t>(leader)], leader);
   const auto place = std::find(members.begin(), members.end(), parent.rank());
   auto communicator =
       Communicator::make(static_cast<int>(place - members.begin()),
                          static_cast<int>(members.size()), parent.device(), options, config);
-  communicator->join(id, transports);
+  join_beside(*communicator, id, transports, parent);
   return communicator;
 }
 
@@ -89,7 +127,9 @@ std::shared_ptr<Communicator> shrink(Communicator& parent, std::span<const int> 
   auto communicator =
       Communicator::make(static_cast<int>(place - members.begin()),
                          static_cast<int>(members.size()), parent.device(), options, config);
-  communicator->join(parent.id(), transports);
+  // The parent may have failed, and may have been aborted for this.
+  const std::function<bool()> pointless = [&parent] { return parent.is_abandoned(); };
+  communicator->join(parent.id(), transports, &pointless);
   return communicator;
 }
 

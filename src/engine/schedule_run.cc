@@ -193,7 +193,6 @@ bool ScheduleRun::goes_back(const PlannedStep& step) {
 bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first) {
   borrowed_ = false;
   result_ = nullptr;
-  const bool opens_recv = first && step.opens_recv;
   const bool opens_send = first && step.opens_send;
   const std::byte* received = nullptr;
   std::byte* passed_on = nullptr;
@@ -204,11 +203,11 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
   if (receives) {
     // Not before there is a slot to pass it on in: what is kept may still be needed until then.
     std::byte* const into = sends || own != nullptr ? nullptr : kept;
-    received = peek(step, *step.recv, step.recv_from, opens_recv, slice, into).data();
+    const bool opens = first && step.opens_recv;
+    received = peek(step, *step.recv, step.recv_from, opens, slice, into).data();
     if (received == nullptr) return false;
-    if (result_ != nullptr && goes_back(step)) {
-      return do_returned_slice(step, slice, first, {received, slice.bytes});
-    }
+    const ByteView taken(received, slice.bytes);
+    if (result_ != nullptr && goes_back(step)) return do_returned_slice(step, slice, first, taken);
     if (own_part_.bytes > 0 && do_exchanged_slice(step, slice)) return true;
   }
   if (helps_ && borrowed_ && !sends && (own == nullptr || combination_.name != 0)) {

@@ -151,6 +151,48 @@ TEST(Abort, ends_a_split_that_waits_for_the_other_ranks) {
   });
 }
 
+TEST(Abort, ends_a_shrink_that_waits_for_a_rank_that_never_comes) {
+  run_crew(3, [](Seat& seat) {
+    if (seat.rank != 0) return;
+    std::thread watchdog([comm = seat.comm] {
+      std::this_thread::sleep_for(50ms);
+      EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+    });
+    const Stopwatch watch;
+    ncclComm_t child = nullptr;
+    int excluded = 2;
+    const ncclResult_t result =
+        ncclCommShrink(seat.comm, &excluded, 1, &child, nullptr, NCCL_SHRINK_ABORT);
+    const double waited = watch.ms();
+    watchdog.join();
+    seat.comm = nullptr;
+    require(result != ncclSuccess && child == nullptr, "the shrink succeeded");
+    require(waited < 50 + kPrompt_ms, "the shrink took " + std::to_string(waited) + " ms");
+  });
+}
+
+TEST(Abort, of_what_another_thread_destroys_succeeds) {
+  for (int round = 0; round < 20; ++round) {
+    run_crew(2, [](Seat& seat) {
+      if (seat.rank == 1) return;
+      float one = 1;
+      require_success(ncclAllReduce(&one, &one, 1, ncclFloat32, ncclSum, seat.comm, seat.stream),
+                      "AllReduce");
+      std::atomic<bool> destroys{false};
+      std::thread destroyer([comm = seat.comm, &destroys] {
+        destroys = true;
+        EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+      });
+      while (!destroys) std::this_thread::yield();
+      std::this_thread::sleep_for(2ms);
+      const ncclResult_t aborted = ncclCommAbort(seat.comm);
+      destroyer.join();
+      seat.comm = nullptr;
+      require_success(aborted, "the abort");
+    });
+  }
+}
+
 TEST(Abort, leaves_other_communicators_of_the_device_alone) {
   const ncclUniqueId id = new_unique_id();
   run_crew(2, [&](Seat& seat) {

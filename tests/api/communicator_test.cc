@@ -2,7 +2,9 @@
 // not, once or twice, by its own thread or by another one.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <climits>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -81,6 +83,7 @@ TEST(Init, wrong_ranks_are_refused) {
   EXPECT_EQ(ncclCommInitRank(&comm, 2, id, -1), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitRank(&comm, 0, id, 0), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitRank(&comm, -1, id, 0), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommInitRank(&comm, INT_MAX, id, 0), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitRank(nullptr, 1, id, 0), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitAll(&comm, 0, nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitAll(nullptr, 1, nullptr), ncclInvalidArgument);
@@ -139,6 +142,15 @@ TEST(NonBlocking, is_in_progress_until_all_are_there) {
   EXPECT_EQ(wait_while_in_progress(first, 10s), ncclSuccess);
   other.join();
   EXPECT_EQ(ncclCommDestroy(first), ncclSuccess);
+}
+
+TEST(NonBlocking, is_not_destroyed_before_it_is_there) {
+  ncclConfig_t config = non_blocking();
+  ncclComm_t comm = nullptr;
+  ncclCommInitRankConfig(&comm, 2, new_unique_id(), 0, &config);
+  ASSERT_NE(comm, nullptr);
+  EXPECT_EQ(ncclCommDestroy(comm), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
 }
 
 TEST(NonBlocking, a_whole_life) {
@@ -290,6 +302,16 @@ TEST(Shrink, makes_a_communicator_of_the_ranks_that_remain) {
   });
 }
 
+TEST(Shrink, refuses_a_rank_that_is_excluded_twice) {
+  run_crew(3, [](Seat& seat) {
+    std::array<int, 2> twice = {seat.next(), seat.next()};
+    ncclComm_t child = nullptr;
+    require_result(ncclCommShrink(seat.comm, twice.data(), 2, &child, nullptr, NCCL_SHRINK_DEFAULT),
+                   ncclInvalidArgument, "the call");
+    require(contains(last_error(), "excluded twice"), last_error());
+  });
+}
+
 TEST(Shrink, refuses_lists_that_make_no_sense) {
   run_crew(2, [](Seat& seat) {
     int own = seat.rank;
@@ -302,6 +324,9 @@ TEST(Shrink, refuses_lists_that_make_no_sense) {
                    ncclInvalidArgument, "everybody excluded");
     require_result(ncclCommShrink(seat.comm, &own, 1, &child, nullptr, 7), ncclInvalidArgument,
                    "unknown flags");
+    int nobody = 2;
+    require_result(ncclCommShrink(seat.comm, &nobody, 1, &child, nullptr, NCCL_SHRINK_DEFAULT),
+                   ncclInvalidArgument, "a rank that is none");
     require(child == nullptr, "no communicator from a refused call");
   });
 }

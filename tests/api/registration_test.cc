@@ -47,6 +47,7 @@ TEST_F(Registration, needs_a_buffer_a_size_and_a_place_for_the_handle) {
   EXPECT_EQ(ncclCommRegister(comm_, nullptr, 4, &handle), ncclInvalidArgument);
   EXPECT_EQ(ncclCommRegister(comm_, &data, 0, &handle), ncclInvalidArgument);
   EXPECT_EQ(ncclCommRegister(comm_, &data, 4, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommRegister(comm_, &data, SIZE_MAX, &handle), ncclInvalidArgument);
 }
 
 }  // namespace

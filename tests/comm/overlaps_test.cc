@@ -1,8 +1,8 @@
-#include "src/comm/overlap.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
+
+#include "src/comm/overlap.h"
 
 namespace catenary {
 namespace {

@@ -27,6 +27,7 @@ struct Seen {
   std::atomic<int> rung{0};        // after quiet ones
   std::atomic<bool> fails{false};  // from now on looking for a message throws
   std::atomic<bool> has_thrown{false};
+  std::atomic<bool> poll_fails{false};  // of its transport
   void forget() { quiet = loud = rung = 0; }
 };
 struct Counts {
@@ -103,6 +104,10 @@ class WatchedTransport final : public Transport {
   bool has_come(const LinkSpec& spec) override { return inside_->has_come(spec); }
   bool shares_memory() const override { return inside_->shares_memory(); }
   Doorbell* doorbell() override { return is_rung_ ? inside_->doorbell() : nullptr; }
+  bool poll() override {
+    if (seen_.poll_fails) throw_error(ErrorCode::kSystem, "the card is gone");
+    return inside_->poll();
+  }
 
  private:
   std::unique_ptr<Transport> inside_;
