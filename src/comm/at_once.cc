@@ -14,6 +14,9 @@
 namespace catenary {
 namespace {
 
+using SendEnd = MessageIssuer::SendEnd;
+using RecvEnd = MessageIssuer::RecvEnd;
+
 ByteSpan data_of(const MessageRequest& message) {
   return {static_cast<std::byte*>(message.buffer), message.count * element_bytes(message.type)};
 }
@@ -78,7 +81,7 @@ class Communicator::AtOnce : public Beginning {
   TaskPtr rest_of(const MessageRequest& receive, RecvEnd& end) {
     ShortRun* const rest = short_rest();
     if (rest == nullptr) return rest_of({{}, {&receive, 1}});
-    communicator_.fill_receive(rest->begin_receive(end.turn), receive, end, {});
+    communicator_.messages_->fill_lone_receive(rest->begin_receive(end.turn), receive, end);
     return begun(*rest);
   }
   const Requests& requests() const { return requests_; }
@@ -281,8 +284,8 @@ bool Communicator::runs_ahead() {
 
 // The end of a link that a short message can be sent on: it has been used, and needs no polls. It
 // is prepared for that. Or null.
-Communicator::SendEnd* Communicator::end_for_short(const MessageRequest& send) {
-  SendEnd& end = send_ends_[static_cast<std::size_t>(send.peer)];
+SendEnd* Communicator::end_for_short(const MessageRequest& send) {
+  SendEnd& end = messages_->send_end(send.peer);
   if (end.link == nullptr || !end.link->is_flushed_by_commit()) return nullptr;
   end.link->prepare(opened_bytes(data_of(send).size()));
   return &end;
@@ -299,7 +302,7 @@ bool Communicator::try_message(const Requests& requests) {
     MessageAtOnce at_once(*this, requests, *end);
     return executor.try_at_once(*message.stream, at_once);
   }
-  RecvEnd& end = recv_ends_[static_cast<std::size_t>(message.peer)];
+  RecvEnd& end = messages_->recv_end(message.peer);
   if (end.link == nullptr) return false;
   MessageAtOnce at_once(*this, requests, end);
   return executor.try_at_once(*message.stream, at_once);
@@ -311,7 +314,7 @@ bool Communicator::try_exchange(const Requests& requests) {
   const MessageRequest& receive = requests.messages[send_first ? 1 : 0];
   if (!send.sends || receive.sends || send.stream != receive.stream) return false;
   if (!is_short(send) || !is_short(receive) || would_lend(send)) return false;
-  RecvEnd& from = recv_ends_[static_cast<std::size_t>(receive.peer)];
+  RecvEnd& from = messages_->recv_end(receive.peer);
   if (from.link == nullptr) return false;
   SendEnd* const to = end_for_short(send);
   if (to == nullptr) return false;

@@ -98,13 +98,8 @@ Communicator::Communicator(int rank, int nranks, Device& device, const Communica
                       : std::max(kLeastLoan, static_cast<std::size_t>(config.least_loan))),
       least_staged_(least_staged(config)),
       least_in_place_(static_cast<std::size_t>(config.least_lent_in_place)),
-      cache_bytes_(last_level_cache_bytes()),
-      // Input and output of all ranks, if they share this machine.
-      least_copied_past_caches_(cache_bytes_ / static_cast<std::size_t>(2 * nranks)),
       ledger_(rank),
-      send_ends_(static_cast<std::size_t>(nranks)),
-      recv_ends_(static_cast<std::size_t>(nranks)),
-      recent_outputs_(cache_bytes_) {}
+      stores_(nranks, last_level_cache_bytes(), heap_, device.executor()) {}
 
 Communicator::~Communicator() = default;
 
@@ -188,6 +183,11 @@ void Communicator::meet(const UniqueId& id, const TransportFactory& transports,
   }
   // Where others are told of by descriptors, no bell that only we ring may keep us from those.
   if (!polled_.empty() && !links->joins_others_with_bells()) doorbells_.clear();
+  messages_.emplace(MessageTerms{.rank = rank_,
+                                 .nranks = nranks_,
+                                 .slots = static_cast<std::size_t>(config_.slots),
+                                 .least_loan = least_loan_},
+                    *links, *plans_, stores_);
   links_ = std::move(links);
   membership_ = std::move(membership);
   stall_watch_.emplace(rank_, *links_, config_.stall_report_s);
@@ -431,7 +431,7 @@ void Communicator::look_for_suspicion(const GroupRun::Waiting& waiting) {
     if (collective_turn_.idle()) stall_watch_->check_unread(waiting, late, Channel::kCollective);
     // Who waits in a send may be about to receive: both may send first.
     const bool sends = waiting.in.kind == Collective::kSend;
-    if (!sends && recv_ends_[static_cast<std::size_t>(late)].turn.idle()) {
+    if (!sends && messages_->recv_end(late).turn.idle()) {
       stall_watch_->check_unread(waiting, late, Channel::kPointToPoint);
     }
   }

@@ -25,13 +25,14 @@
 #include "src/bootstrap/unique_id.h"
 #include "src/comm/ledger.h"
 #include "src/comm/loss.h"
+#include "src/comm/message_issuer.h"
 #include "src/comm/operation_request.h"
 #include "src/comm/plan_cache.h"
-#include "src/comm/recent_outputs.h"
 #include "src/comm/recipe.h"
 #include "src/comm/reductions.h"
 #include "src/comm/run_pool.h"
 #include "src/comm/stall_watch.h"
+#include "src/comm/store_choice.h"
 #include "src/device/device.h"
 #include "src/device/event.h"
 #include "src/engine/group_run.h"
@@ -121,16 +122,6 @@ class Communicator final : public RunOwner {
   void short_run_over() noexcept override { count_over(); }
 
  private:
-  struct SendEnd;
-  struct RecvEnd;
-  // What is said of a message depends on those beside it.
-  struct GroupTraits {
-    bool receives = false;  // from others
-    bool some_are_long = false;
-    bool copies_exceed_caches = false;  // as a recipe's
-    std::size_t touched_bytes = 0;
-  };
-
   // communicator.cc: beginning, failures, and what is looked at when nothing moves.
   Communicator(int rank, int nranks, Device& device, const CommunicatorOptions& options,
                const Config& config);
@@ -163,8 +154,6 @@ class Communicator final : public RunOwner {
   void set_sharing(Recipe& recipe, RunSpec& spec, const OperationRequest& request,
                    std::size_t request_bytes, bool takes_nothing_back);
   void choose_stores(Recipe& recipe, const OperationRequest& request);
-  bool fit_if_lent(ByteView output, std::size_t touched) const;
-  Fetching fetching(std::size_t bytes, bool exceeds_caches, bool goes_one_way) const;
   void add_operation(const OperationRequest& request, GroupRun& run, std::size_t steps_done);
   std::unique_ptr<GroupRun> make_run(const Requests& requests, std::size_t steps_done);
   TaskPtr task_for(const Requests& requests, std::size_t steps_done);
@@ -172,22 +161,6 @@ class Communicator final : public RunOwner {
   void put(Stream& stream, std::unique_ptr<GroupRun> run, Extent extent);
   void enqueue_on_all(const Requests& requests, std::unique_ptr<GroupRun> run);
   void enqueue_aside(const Requests& requests, std::unique_ptr<GroupRun> run, Event& after);
-  void add_messages(std::span<const MessageRequest> messages, GroupRun& run);
-  void add_new_messages(std::span<const MessageRequest> messages, const GroupTraits& group,
-                        GroupRun& run);
-  bool are_like_last(std::span<const MessageRequest> messages);
-  GroupTraits traits_of(std::span<const MessageRequest> messages) const;
-  void add_send(const MessageRequest& message, GroupRun::MadeOf made_of, const GroupTraits& group,
-                GroupRun& run);
-  void add_receive(const MessageRequest& message, GroupRun::MadeOf made_of,
-                   const GroupTraits& group, GroupRun& run);
-  void add_own_message(const MessageRequest& send, const MessageRequest& receive,
-                       GroupRun::MadeOf made_of, const GroupTraits& group, GroupRun& run);
-  void fill_message(MessageSpec& spec, const Turn& turn, const MessageRequest& message,
-                    const GroupTraits& group);
-  void fill_receive(MessageSpec& spec, const MessageRequest& message, const RecvEnd& end,
-                    const GroupTraits& group);
-  void set_output(MessageSpec& spec, const MessageRequest& message, const GroupTraits& group);
 
   // at_once.cc: what begins without a run.
   template <typename Kind>
@@ -206,7 +179,7 @@ class Communicator final : public RunOwner {
   bool would_lend(const MessageRequest& send) const;
   bool may_be_lent(const void* memory, std::size_t bytes) const;
   bool runs_ahead();
-  SendEnd* end_for_short(const MessageRequest& send);
+  MessageIssuer::SendEnd* end_for_short(const MessageRequest& send);
 
   // parting.cc: the end.
   std::optional<Error> look_back();
@@ -229,8 +202,6 @@ class Communicator final : public RunOwner {
   const std::size_t least_loan_;
   const std::size_t least_staged_;
   const std::size_t least_in_place_;  // operations of fewer bytes lend nothing in place
-  const std::size_t cache_bytes_;     // what the ranks of this machine share
-  const std::size_t least_copied_past_caches_;
 
   // Constant after join().
   UniqueId id_{};
@@ -271,23 +242,8 @@ class Communicator final : public RunOwner {
   std::array<RecipeBook, kCollectiveCount> recipes_;
   std::uint64_t last_stamp_ = 0;
   Turn collective_turn_;
-  // Where messages to a peer go, and where those from it come. Null until there is one, and for
-  // this rank itself.
-  struct SendEnd {
-    SendLink* link = nullptr;
-    Turn turn;
-  };
-  struct RecvEnd {
-    RecvLink* link = nullptr;
-    Turn turn;
-  };
-  std::vector<SendEnd> send_ends_;
-  std::vector<RecvEnd> recv_ends_;
-  std::vector<std::uint32_t> own_sends_;       // of the group at hand
-  std::vector<MessageRequest> last_messages_;  // of the last group that had several
-  std::uint64_t message_stamp_ = 0;            // what groups like that one are stamped with
-  GroupTraits last_group_;
-  RecentOutputs recent_outputs_;
+  StoreChoice stores_;
+  std::optional<MessageIssuer> messages_;  // from join() on
   // For runs_ahead(): how often users of the device had waited, and after how many operations.
   std::uint64_t returns_seen_ = 0;
   int waited_in_a_row_ = 0;

@@ -22,27 +22,14 @@ std::vector<Stream*> streams_beside(const Stream& main, const Requests& requests
   return others;
 }
 
-std::byte* bytes_of(const MessageRequest& message) {
-  return static_cast<std::byte*>(message.buffer);
-}
-
 // Who only sends could go on, and must wait for readers if he lends: where ranks outnumber cores,
 // for a switch to each of them. Below so many bytes a copy is faster.
 constexpr std::size_t kLeastRootedLoan = 128_KB;
-
-// Shorter messages do not gain by it where the kernel is too slow for one rank alone.
-constexpr std::size_t kLeastFetchedByBoth = 1_MB;
 
 // In place, what reduces or exchanges writes over what it lent, and must take every line back from
 // its readers first. What only hands on leaves it alone.
 bool overwrites_input(Collective kind) {
   return reduces(kind) || kind == Collective::kAllToAll || kind == Collective::kAllToAllV;
-}
-
-// What a run sends leaves too late for more than a line to be fetched now: the peer's looks would
-// take them back.
-void prepare_for_run(const SendLink& link, std::size_t bytes) {
-  if (bytes <= kOneLineDataBytes) link.prepare(opened_bytes(bytes));
 }
 
 // What takes so long that it may be worth waking a thread for it.
@@ -123,7 +110,7 @@ Recipe& Communicator::recipe_for(const OperationRequest& request) {
   for (const OperationRequest& request : requests.operations) {
     add_operation(request, *run, steps_done);
   }
-  if (!requests.messages.empty()) add_messages(requests.messages, *run);
+  if (!requests.messages.empty()) messages_->add(requests.messages, *run);
   return run;
 }
 
@@ -225,7 +212,7 @@ void Communicator::set_sharing(Recipe& recipe, RunSpec& spec, const OperationReq
   const bool lends = request_bytes >= least;
   spec.least_loan = lends ? least_loan_ : SIZE_MAX;
   spec.least_staged = least_staged_;
-  recipe.copies_exceed_caches = request_bytes >= least_copied_past_caches_;
+  recipe.copies_exceed_caches = stores_.copies_exceed_caches(request_bytes);
   recipe.asks_for_stores = request_bytes >= RecentOutputs::kLeastBytes;
   recipe.touched_bytes = touched_bytes(request, recipe.overlap, rank_, nranks_);
   const auto ranks = static_cast<std::size_t>(nranks_);
@@ -233,7 +220,8 @@ void Communicator::set_sharing(Recipe& recipe, RunSpec& spec, const OperationReq
   // Of operands the kernel would make a copy that is of no other use. And a root that could go on
   // is not to be held up by it.
   if (!reduces(request.kind) && !holds_up) {
-    spec.fetching = fetching(request_bytes, recipe.copies_exceed_caches, has_root(request.kind));
+    spec.fetching =
+        stores_.fetching(request_bytes, recipe.copies_exceed_caches, has_root(request.kind));
   }
 }
 
@@ -245,26 +233,12 @@ void Communicator::choose_stores(Recipe& recipe, const OperationRequest& request
   const bool is_input =
       overwrites_input(request.kind) && overlap_of(request, rank_, nranks_) == Overlap::kInPlace;
   const ByteView output(static_cast<const std::byte*>(request.output), recipe.written_bytes);
-  const bool exceeds = recipe.copies_exceed_caches && !fit_if_lent(output, recipe.touched_bytes);
-  const bool was_there =
-      !exceeds && recent_outputs_.note(output.data(), output.size(), recipe.touched_bytes);
+  const bool exceeds =
+      recipe.copies_exceed_caches && !stores_.fit_if_lent(output, recipe.touched_bytes);
+  const bool was_there = !exceeds && stores_.was_there(output, recipe.touched_bytes);
   const bool sums_alone = request.kind == Collective::kReduce && nranks_ > 2;
   const bool past_caches = exceeds || (!is_input && !was_there && !sums_alone);
   for (RunSpec& spec : recipe.specs) spec.past_caches = past_caches;
-}
-
-// Whether the caches hold all that is touched if it is lent, as what goes to memory of ours that
-// can be lent mostly is.
-bool Communicator::fit_if_lent(ByteView output, std::size_t touched) const {
-  return touched <= cache_bytes_ && heap_.holds(output);
-}
-
-// Two ranks have the kernel copy together what goes one way and is long. It does not copy past the
-// caches, which only that makes up for.
-Fetching Communicator::fetching(std::size_t bytes, bool exceeds_caches, bool goes_one_way) const {
-  const bool together = goes_one_way && nranks_ == 2 && !device_.executor().crowded();
-  if (together && (exceeds_caches || bytes >= kLeastFetchedByBoth)) return Fetching::kByBoth;
-  return exceeds_caches ? Fetching::kNever : Fetching::kByReceiver;
 }
 
 void Communicator::fill_recipe(Recipe& recipe, const OperationRequest& request) {
@@ -331,157 +305,6 @@ void Communicator::fill_recipe(Recipe& recipe, const OperationRequest& request) 
   const bool may_be_short = may_repeat && recipe.lanes == 1 && may_be_copied;
   recipe.short_steps = may_be_short ? ShortSteps(recipe.specs[0]) : ShortSteps();
   recipe.repeatable = may_repeat;
-}
-
-// A group is mostly like the one before, and its messages need not be made again.
-void Communicator::add_messages(std::span<const MessageRequest> messages, GroupRun& run) {
-  if (messages.size() == 1) {
-    add_new_messages(messages, traits_of(messages), run);
-    return;
-  }
-  const auto renew = [&](MessageSpec& spec, const GroupRun::MadeOf& made_of) {
-    if (spec.recv == nullptr) spec.input = bytes_of(messages[made_of.send]);
-    if (spec.send == nullptr) set_output(spec, messages[made_of.receive], last_group_);
-    if (spec.send != nullptr) prepare_for_run(*spec.send, spec.bytes);
-  };
-  if (are_like_last(messages) && run.repeat_messages(message_stamp_, renew)) return;
-  last_group_ = traits_of(messages);
-  add_new_messages(messages, last_group_, run);
-  run.stamp_messages(message_stamp_);
-}
-
-// Whether they ask for the same as the last ones, if with other buffers. Else they are the last
-// ones from now on.
-bool Communicator::are_like_last(std::span<const MessageRequest> messages) {
-  const auto is_like = [](const MessageRequest& one, const MessageRequest& other) {
-    return one.count == other.count && one.peer == other.peer && one.type == other.type &&
-           one.sends == other.sends;
-  };
-  if (std::ranges::equal(messages, last_messages_, is_like)) return true;
-  last_messages_.assign(messages.begin(), messages.end());
-  ++message_stamp_;
-  return false;
-}
-
-// First what others wait for; then one's own copies, which need nobody; last what comes from
-// others.
-void Communicator::add_new_messages(std::span<const MessageRequest> messages,
-                                    const GroupTraits& group, GroupRun& run) {
-  own_sends_.clear();
-  const auto size = static_cast<std::uint32_t>(messages.size());
-  run.expect_messages(messages.size(), group.some_are_long);
-  for (std::uint32_t i = 0; i < size; ++i) {
-    if (!messages[i].sends) continue;
-    if (messages[i].peer == rank_) {
-      own_sends_.push_back(i);
-    } else {
-      add_send(messages[i], {.send = i}, group, run);
-    }
-  }
-  std::size_t own_receives = 0;
-  for (std::uint32_t i = 0; i < size; ++i) {
-    if (messages[i].sends || messages[i].peer != rank_) continue;
-    const std::uint32_t send = own_sends_[own_receives++];
-    add_own_message(messages[send], messages[i], {.send = send, .receive = i}, group, run);
-  }
-  for (std::uint32_t i = 0; i < size; ++i) {
-    if (messages[i].sends || messages[i].peer == rank_) continue;
-    add_receive(messages[i], {.receive = i}, group, run);
-  }
-}
-
-// What moves at a time is what the caches have to hold, as in a collective that moves as much.
-Communicator::GroupTraits Communicator::traits_of(std::span<const MessageRequest> messages) const {
-  GroupTraits group;
-  std::size_t sent = 0;
-  std::size_t received = 0;
-  for (const MessageRequest& message : messages) {
-    const std::size_t bytes = message.count * element_bytes(message.type);
-    (message.sends ? sent : received) += bytes;
-    group.some_are_long = group.some_are_long || bytes >= RecvLink::kLeastCopiedTogether;
-    group.receives = group.receives || (!message.sends && message.peer != rank_);
-  }
-  group.copies_exceed_caches = std::max(sent, received) >= least_copied_past_caches_;
-  group.touched_bytes = static_cast<std::size_t>(nranks_) * (sent + received);
-  return group;
-}
-
-// Where a group only sends, a send that its link can hold is over once it does, received or not:
-// programs count on that, which send to each other before any of them receives. Where it receives
-// as well, its peers may have to wait for that.
-void Communicator::add_send(const MessageRequest& message, GroupRun::MadeOf made_of,
-                            const GroupTraits& group, GroupRun& run) {
-  SendEnd& end = send_ends_[static_cast<std::size_t>(message.peer)];
-  if (end.link == nullptr) end.link = &links_->send_link(message.peer, Channel::kPointToPoint);
-  prepare_for_run(*end.link, message.count * element_bytes(message.type));
-  MessageSpec& spec = run.add_message(end.turn, made_of);
-  fill_message(spec, end.turn, message, group);
-  spec.send = end.link;
-  spec.input = bytes_of(message);
-  const std::size_t held = spec.slice_bytes * static_cast<std::size_t>(config_.slots);
-  if (group.receives || spec.bytes > held) {
-    spec.fetching = fetching(spec.bytes, spec.past_caches, !group.receives);
-  }
-}
-
-void Communicator::add_receive(const MessageRequest& message, GroupRun::MadeOf made_of,
-                               const GroupTraits& group, GroupRun& run) {
-  RecvEnd& end = recv_ends_[static_cast<std::size_t>(message.peer)];
-  if (end.link == nullptr) end.link = &links_->recv_link(message.peer, Channel::kPointToPoint);
-  fill_receive(run.add_message(end.turn, made_of), message, end, group);
-}
-
-// Whose turn was taken for it.
-void Communicator::fill_receive(MessageSpec& spec, const MessageRequest& message,
-                                const RecvEnd& end, const GroupTraits& group) {
-  fill_message(spec, end.turn, message, group);
-  spec.recv = end.link;
-  set_output(spec, message, group);
-}
-
-// check() has made sure that each has its other half in the same group: together they are a copy.
-void Communicator::add_own_message(const MessageRequest& send, const MessageRequest& receive,
-                                   GroupRun::MadeOf made_of, const GroupTraits& group,
-                                   GroupRun& run) {
-  Turn& turn = recv_ends_[static_cast<std::size_t>(rank_)].turn;
-  MessageSpec& spec = run.add_message(turn, made_of);
-  fill_message(spec, turn, receive, group);
-  spec.input = bytes_of(send);
-  set_output(spec, receive, group);
-  if (send.type == receive.type && send.count == receive.count) return;
-  Descriptor taken = spec.descriptor;
-  taken.kind = Collective::kRecv;
-  Descriptor sent = spec.descriptor;
-  sent.type = send.type;
-  sent.count = send.count;
-  throw_error(ErrorCode::kInvalidUsage, "ranks do not agree: rank %d runs %s, but also %s", rank_,
-              describe(taken).c_str(), describe(sent).c_str());
-}
-
-void Communicator::set_output(MessageSpec& spec, const MessageRequest& message,
-                              const GroupTraits& group) {
-  spec.output = bytes_of(message);
-  const ByteView output(spec.output, spec.bytes);
-  spec.past_caches = group.copies_exceed_caches && !fit_if_lent(output, group.touched_bytes);
-  if (spec.past_caches || spec.bytes < RecentOutputs::kLeastBytes) return;
-  spec.past_caches = !recent_outputs_.note(spec.output, spec.bytes, 2 * spec.bytes);
-}
-
-// All but where it goes. `turn` was taken for it.
-inline void Communicator::fill_message(MessageSpec& spec, const Turn& turn,
-                                       const MessageRequest& message, const GroupTraits& group) {
-  const std::size_t bytes = message.count * element_bytes(message.type);
-  spec.send = nullptr;
-  spec.recv = nullptr;
-  spec.input = nullptr;
-  spec.output = nullptr;
-  spec.bytes = bytes;
-  spec.slice_bytes = plans_->message_cut(bytes).slice_bytes;
-  spec.least_loan = least_loan_;
-  spec.descriptor = opening_of(message, turn.taken - 1);
-  spec.rank = rank_;
-  spec.peer = message.peer;
-  spec.past_caches = group.copies_exceed_caches;
 }
 
 }  // namespace catenary

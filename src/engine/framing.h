@@ -84,6 +84,12 @@ inline bool holds_more(ByteView message, std::size_t bytes) {
   return loan && loan->bytes > bytes;
 }
 
+// What a run sends leaves too late for more than a line to be fetched now: the peer's looks would
+// take them back.
+inline void prepare_for_run(const SendLink& link, std::size_t bytes) {
+  if (bytes <= kOneLineDataBytes) link.prepare(opened_bytes(bytes));
+}
+
 // What users read when there is no payload, where the message should have brought `bytes`, and when
 // the sender has withdrawn what it lent. `mine` is what `rank` runs.
 Error wrong_length(int rank, const Descriptor& mine, int peer, ByteView message, bool opening,
