@@ -98,8 +98,13 @@ Recipe& Communicator::recipe_for(const OperationRequest& request) {
   if (recipe.asks_for_stores) choose_stores(recipe, request);
   const std::uint64_t ticket = collective_turn_.take();
   for (int lane = 0; lane < recipe.lanes; ++lane) {
-    run.add(recipe.specs[static_cast<std::size_t>(lane)], request.input, request.output,
-            collective_turn_, ticket, recipe.lanes, steps_done);
+    run.add({.spec = recipe.specs[static_cast<std::size_t>(lane)],
+             .input = request.input,
+             .output = request.output,
+             .turn = collective_turn_,
+             .ticket = ticket,
+             .lanes = recipe.lanes,
+             .steps_done = steps_done});
   }
 }
 

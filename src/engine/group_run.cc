@@ -14,16 +14,15 @@ constexpr std::int64_t kMostWritersWait_ms = 5000;
 
 }  // namespace
 
-void GroupRun::add(const RunSpec& lane, const void* input, void* output, Turn& turn,
-                   std::uint64_t ticket, int lanes, std::size_t steps_done) {
+void GroupRun::add(const Lane& lane) {
   open_.push_back(static_cast<std::uint32_t>(count_));
   if (count_ == members_.size()) members_.emplace_back();
   Member& member = members_[count_++];
-  member.run.begin(lane, input, output, static_cast<std::uint32_t>(ticket));
-  member.run.skip(steps_done);
-  member.turn = &turn;
-  member.ticket = ticket;
-  member.lanes = lanes;
+  member.run.begin(lane.spec, lane.input, lane.output, static_cast<std::uint32_t>(lane.ticket));
+  member.run.skip(lane.steps_done);
+  member.turn = &lane.turn;
+  member.ticket = lane.ticket;
+  member.lanes = lane.lanes;
   member.over = false;
 }
 

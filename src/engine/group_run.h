@@ -95,10 +95,18 @@ class GroupRun final : public Task {
     message_count_ = 0;
     some_are_long_ = false;
   }
-  // A lane of a collective of `lanes`. They share its ticket, which is also its sequence, and are
-  // added one after the other. So many steps are done already.
-  void add(const RunSpec& lane, const void* input, void* output, Turn& turn, std::uint64_t ticket,
-           int lanes, std::size_t steps_done = 0);
+  // One of the lanes of a collective. They share its ticket, which is also its sequence, and are
+  // added one after the other.
+  struct Lane {
+    const RunSpec& spec;
+    const void* input;
+    void* output;
+    Turn& turn;
+    std::uint64_t ticket;
+    int lanes = 1;               // of that collective
+    std::size_t steps_done = 0;  // already
+  };
+  void add(const Lane& lane);
   // The requests that a message was made of, by numbers of the caller's: one, or both if it is to
   // oneself.
   struct MadeOf {

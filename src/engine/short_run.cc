@@ -71,7 +71,12 @@ void ShortRun::become_full() {
   if (is_message_) {
     full_.add_message(*turn_, ticket_, {}) = message_;
   } else {
-    full_.add(spec_, input_, output_, *turn_, ticket_, 1, steps_.done());
+    full_.add({.spec = spec_,
+               .input = input_,
+               .output = output_,
+               .turn = *turn_,
+               .ticket = ticket_,
+               .steps_done = steps_.done()});
   }
   is_full_ = true;
 }

@@ -75,7 +75,11 @@ class Taker {
     spec.descriptor.type = DataType::kFloat32;
     spec.descriptor.count = 1;
     group_.begin(*owner);
-    group_.add(spec, spec.input, spec.output, turn_, turn_.take(), 1);
+    group_.add({.spec = spec,
+                .input = spec.input,
+                .output = spec.output,
+                .turn = turn_,
+                .ticket = turn_.take()});
   }
 
   Inbox& inbox(std::size_t i) { return *inboxes_[i]; }

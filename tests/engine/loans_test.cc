@@ -369,7 +369,11 @@ TEST_F(Returns, are_waited_for_when_an_operation_is_given_up) {
   run->begin(owner);
   Turn turn;
   const RunSpec spec = spec_of(Collective::kBroadcast);
-  run->add(spec, spec.input, spec.output, turn, turn.take(), 1);
+  run->add({.spec = spec,
+            .input = spec.input,
+            .output = spec.output,
+            .turn = turn,
+            .ticket = turn.take()});
   run->poll();
   EXPECT_EQ(owner.open_to_writers(), 1);
   send.written_to = true;
@@ -391,7 +395,11 @@ TEST_F(Loans, are_withdrawn_when_an_operation_is_given_up) {
   FakeOwner owner;
   group.begin(owner);
   const RunSpec spec = spec_of(Collective::kBroadcast);
-  group.add(spec, spec.input, spec.output, turn, turn.take(), 1);
+  group.add({.spec = spec,
+             .input = spec.input,
+             .output = spec.output,
+             .turn = turn,
+             .ticket = turn.take()});
   EXPECT_EQ(group.poll(), Task::Progress::kSome);
   EXPECT_FALSE(send.withdrawn);
   group.recycle();

@@ -150,7 +150,11 @@ TEST_F(SharedCopies, are_helped_with_by_who_waits_to_be_taken) {
   GroupRun group;
   group.begin(owner_);
   Turn turn;
-  group.add(spec(), given_.data(), nullptr, turn, turn.take(), 1);
+  group.add({.spec = spec(),
+             .input = given_.data(),
+             .output = nullptr,
+             .turn = turn,
+             .ticket = turn.take()});
   owner_.waits = false;
   EXPECT_EQ(group.poll(), Task::Progress::kSome);  // lends
   EXPECT_EQ(group.poll(), Task::Progress::kNone);
