@@ -72,6 +72,8 @@ class Membership {
   bool ask_root() { return line_.ask(); }
   // Whether it has said so since, which a poll brings, or has left.
   bool has_root_answered() { return line_.is_answered(); }
+  // False: nothing is heard of anybody any more.
+  bool has_root() { return line_.has_root(); }
   bool lives_with_root(int rank) { return line_.lives_with_root(rank); }
   // "ranks 0, 1 (host:pid)": those that live in the root's process, if any are left.
   std::string root_text() { return line_.root_text(); }

@@ -143,6 +143,11 @@ bool RootLine::is_answered() {
   return missing_ || !channel_;
 }
 
+bool RootLine::has_root() {
+  const std::lock_guard lock(mutex_);
+  return channel_.has_value();
+}
+
 bool RootLine::lives_with_root(int rank) {
   const std::lock_guard lock(mutex_);
   return root_ranks_.contains(rank);
@@ -293,7 +298,8 @@ void RootLine::on_root_lost() {
   } else {
     log_notice(-1,
                format("rank %d: the process of the root (%s), who made the id, has ended. None of "
-                      "its ranks is left; from now on no death will be noticed here",
+                      "its ranks is left; from now on a death is noticed only by who waits for "
+                      "that rank, and not everywhere",
                       join_.rank, root_.text().c_str()));
   }
 }

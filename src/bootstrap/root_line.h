@@ -41,6 +41,7 @@ class RootLine {
   bool has_left(int rank);
   bool ask();
   bool is_answered();
+  bool has_root();
   bool lives_with_root(int rank);
   std::string root_text();
   std::vector<ClaimMessage> take_claims();

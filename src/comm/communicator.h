@@ -122,7 +122,7 @@ class Communicator final : public RunOwner {
   void short_run_over() noexcept override { count_over(); }
 
  private:
-  // communicator.cc: beginning, failures, and what is looked at when nothing moves.
+  // communicator.cc: beginning, and what it costs.
   Communicator(int rank, int nranks, Device& device, const CommunicatorOptions& options,
                const Config& config);
   ~Communicator();
@@ -133,7 +133,10 @@ class Communicator final : public RunOwner {
   double estimate_messages_ns(std::span<const MessageRequest> messages);
   bool idle() const noexcept;
   void count_over() noexcept;
+
+  // trouble.cc: failures, and what is looked at when nothing moves.
   void hear_news();
+  const char* how_is_gone(int rank);
   void look_for_proof(const ScheduleRun* collective);
   std::optional<Error> judge_claims();
   std::optional<Error> judge_links(const ScheduleRun* collective);

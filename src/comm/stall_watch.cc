@@ -77,13 +77,13 @@ void StallWatch::check_unread(const GroupRun::Waiting& waiting, int peer, Channe
       rank_, describe(waiting.in).c_str(), peer, describe(*theirs).c_str(), rank_);
 }
 
-void StallWatch::check_left(const GroupRun& run, const GroupRun::Waiting& waiting, bool has_left,
+void StallWatch::check_gone(const GroupRun& run, const GroupRun::Waiting& waiting, const char* how,
                             std::uint64_t moves, bool shares_memory, std::int64_t now_ns) {
-  if (!has_left) {
-    left_.erase(&run);
+  if (how == nullptr) {
+    gone_.erase(&run);
     return;
   }
-  const auto [known, is_first] = left_.try_emplace(&run);
+  const auto [known, is_first] = gone_.try_emplace(&run);
   News& news = known->second;
   if (is_first || moves != news.moves || waiting.on != news.rank) {
     news = {run.polls(), moves, waiting.on, now_ns};
@@ -91,8 +91,7 @@ void StallWatch::check_left(const GroupRun& run, const GroupRun::Waiting& waitin
   }
   if (run.polls() == news.polls) return;
   if (!shares_memory && now_ns - news.since_ns < kMostTravel_ns) return;
-  throw_error(ErrorCode::kRemote,
-              "rank %d has left the communicator, but rank %d waits for it in %s", waiting.on,
+  throw_error(ErrorCode::kRemote, "rank %d %s, but rank %d waits for it in %s", waiting.on, how,
               rank_, describe(waiting.in).c_str());
 }
 

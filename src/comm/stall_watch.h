@@ -10,7 +10,7 @@
 // however late; it is named in the log.
 //
 // Threads: who drives; a member that touches a link also under the communicator's issue lock.
-// Nothing waits. Failure: check_unread throws kInvalidUsage, check_left kRemote.
+// Nothing waits. Failure: check_unread throws kInvalidUsage, check_gone kRemote.
 #pragma once
 
 #include <cstdint>
@@ -43,12 +43,12 @@ class StallWatch {
   std::optional<Error> judge_link(int peer, const Ledger& ledger);
   // Throws if a message lies on the link from `peer`, from which we have issued nothing to receive.
   void check_unread(const GroupRun::Waiting& waiting, int peer, Channel channel);
-  // Throws kRemote if the rank that `run` waits for has left. It may have sent what we need before
-  // it did, so that only counts if a poll of this very run after the news brought nothing. (Two
-  // looks in a row prove no poll between them: they may be those of two threads. And others of the
-  // communicator's runs may be polled on other streams.) The news may overtake what goes through a
-  // network: where no memory is shared, it must be some seconds old.
-  void check_left(const GroupRun& run, const GroupRun::Waiting& waiting, bool has_left,
+  // Throws kRemote if the rank that `run` waits for is gone: `how`, or null. It may have sent what
+  // we need before it went, so that only counts if a poll of this very run after the news brought
+  // nothing. (Two looks in a row prove no poll between them: they may be those of two threads. And
+  // others of the communicator's runs may be polled on other streams.) The news may overtake what
+  // goes through a network: where no memory is shared, it must be some seconds old.
+  void check_gone(const GroupRun& run, const GroupRun::Waiting& waiting, const char* how,
                   std::uint64_t moves, bool shares_memory, std::int64_t now_ns);
   // Logs who is waited for, once a stall.
   void tell(const GroupRun::Waiting& waiting, std::uint64_t moves);
@@ -75,10 +75,10 @@ class StallWatch {
   struct News {
     std::uint64_t polls = 0;
     std::uint64_t moves = 0;
-    int rank = kNobody;  // that has left: a fold waits for one rank after the other
+    int rank = kNobody;  // that is gone: a fold waits for one rank after the other
     std::int64_t since_ns = 0;
   };
-  std::unordered_map<const GroupRun*, News> left_;  // of runs that wait for who has left
+  std::unordered_map<const GroupRun*, News> gone_;  // of runs that wait for who is gone
 };
 
 }  // namespace catenary

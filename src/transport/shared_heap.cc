@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "src/base/error.h"
+#include "src/transport/process_runs.h"
 
 namespace catenary {
 namespace {
@@ -24,6 +25,10 @@ std::uint64_t process_namespace() {
   return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
+bool has_number_here(const HeapAddress& address) {
+  return address.process_namespace != 0 && address.process_namespace == process_namespace();
+}
+
 struct OpenHeap {
   UniqueFd fd;
   bool is_writable = false;
@@ -31,7 +36,7 @@ struct OpenHeap {
 
 // Opens nothing but a memfd: to open what else a descriptor may stand for can have consequences.
 OpenHeap open_heap(const HeapAddress& address) {
-  if (address.process_namespace == 0 || address.process_namespace != process_namespace()) {
+  if (!has_number_here(address)) {
     throw_error(ErrorCode::kSystem, "its process has no number here (another pid namespace)");
   }
   const std::string path = format("/proc/%u/fd/%d", address.process, address.fd);
@@ -100,6 +105,10 @@ HeapAddress address_of(const SharedHeap& heap) {
   address.fd = heap.fd;
   std::memcpy(address.token.data(), heap.base, address.token.size());
   return address;
+}
+
+bool has_ended(const HeapAddress& address) {
+  return has_number_here(address) && !process_runs(address.process);
 }
 
 PeerHeap map_heap(const HeapAddress& address) {

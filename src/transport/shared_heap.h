@@ -46,6 +46,8 @@ struct HeapAddress {
 static_assert(std::is_trivially_copyable_v<HeapAddress>);
 
 HeapAddress address_of(const SharedHeap& heap);
+// Whether the process of a heap is known to have ended.
+bool has_ended(const HeapAddress& address);
 
 // What one rank can reach of another's memory.
 struct PeerHeap {

@@ -38,6 +38,7 @@ class TracedTransport final : public Transport {
   bool reaches(ByteView peer_address) const override { return inside_->reaches(peer_address); }
   std::size_t longest_message() const override { return inside_->longest_message(); }
   bool shares_memory() const override { return inside_->shares_memory(); }
+  bool has_ended(int peer) const override { return inside_->has_ended(peer); }
   std::vector<bool> attach(std::span<const Bytes> addresses, const Wait& wait) override {
     return inside_->attach(addresses, wait);
   }

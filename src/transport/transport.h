@@ -277,6 +277,9 @@ class Transport {
   virtual std::size_t longest_message() const { return SIZE_MAX; }
   // Whether the peers it reaches run on this machine, and so compete with us for its cores.
   virtual bool shares_memory() const = 0;
+  // Whether the process of a peer is known to have ended, without a word. Where connections tell of
+  // that, it need not be known here.
+  virtual bool has_ended(int /*peer*/) const { return false; }
 
   // The bell that peers ring when they commit to us or release our slots. Null: nobody rings, and
   // links must be polled.

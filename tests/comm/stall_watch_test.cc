@@ -101,8 +101,8 @@ class Departure : public testing::Test {
   std::string look(Taker& run, bool shares_memory = true) {
     try {
       const GroupRun& group = run.group();
-      watch_.check_left(group, group.waiting().value(), true, owner_->moves(), shares_memory,
-                        now_ns_);
+      watch_.check_gone(group, group.waiting().value(), "has left the communicator",
+                        owner_->moves(), shares_memory, now_ns_);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kRemote);
       return error.what();

@@ -197,6 +197,44 @@ TEST(Kill, of_a_random_rank_at_a_random_moment_is_noticed_by_all_others) {
   std::printf("seed %u: %d rounds, noticed within %.1f ms\n", seed, rounds, slowest);
 }
 
+// Rank 0, where the id was made, leaves and ends first; then rank 1 waits for rank 2.
+void outlive_the_root(int rank, Board& board) {
+  Post& post = board.posts[rank];
+  TestStream stream;
+  ncclComm_t comm = nullptr;
+  require_success(ncclCommInitRank(&comm, 3, board.id(rank == 0), rank), "ncclCommInitRank");
+  float one = 1;
+  require_success(ncclAllReduce(&one, &one, 1, ncclFloat32, ncclSum, comm, stream), "AllReduce");
+  stream.finish();
+  post.stage = kReady;
+  if (rank == 0) {
+    require_success(ncclCommDestroy(comm), "destroy");
+    return;
+  }
+  board.wait_for_go();
+  if (rank == 2) std::this_thread::sleep_for(20s);  // and is killed
+  require_success(ncclRecv(&one, 1, ncclFloat32, 2, comm, stream), "Recv");
+  require_result(wait_for_failure(comm, 10s), ncclRemoteError, "the failure");
+  post.numbers[0] = ms_since(board.event_ns);
+  write_text(post, last_error());
+  require_success(ncclCommAbort(comm), "abort");
+}
+
+TEST(Kill, is_noticed_by_who_waits_though_the_root_has_ended) {
+  constexpr int kVictim = 2;
+  Processes ranks(3, &outlive_the_root);
+  ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
+  std::this_thread::sleep_for(300ms);  // the root ends
+  ranks.board().go = true;
+  std::this_thread::sleep_for(100ms);
+  ranks.board().event_ns = monotonic_ns();
+  ranks.signal(kVictim, SIGKILL);
+  for (const std::string& failure : ranks.join(20s, kVictim)) ADD_FAILURE() << failure;
+  const Post& post = ranks.board().posts[1];
+  EXPECT_TRUE(contains(post.text, "rank 2 has ended")) << post.text;
+  EXPECT_LT(post.numbers[0], 2 * kNoticed_ms);
+}
+
 // While one rank sends long messages to the other, and both copy them.
 void send_until_failure(int rank, Board& board, bool is_mapped) {
   constexpr std::size_t kBytes = std::size_t{1} << 23;

@@ -63,6 +63,9 @@ class ShmTransport final : public Transport {
     return seat_->listen(spec, context_.heap, reach(spec.peer));
   }
   bool has_come(const LinkSpec&) override { return true; }
+  bool has_ended(int peer) const override {
+    return catenary::has_ended(heaps_[static_cast<std::size_t>(peer)]);
+  }
   Doorbell* doorbell() override { return seat_ ? seat_->doorbell() : nullptr; }
 
  private:
