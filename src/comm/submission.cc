@@ -189,7 +189,6 @@ void Communicator::enqueue_on_all(const Requests& requests, std::unique_ptr<Grou
 void Communicator::enqueue_aside(const Requests& requests, std::unique_ptr<GroupRun> run,
                                  Event& after) {
   Stream& aside = device_.create_inner_stream();
-  const ScopeExit retiring([&] { device_.retire(aside); });
   for (Stream* stream : streams_beside(aside, requests)) {
     Event before(false);
     stream->record(before);
@@ -197,6 +196,7 @@ void Communicator::enqueue_aside(const Requests& requests, std::unique_ptr<Group
   }
   put(aside, std::move(run), extent_of(requests, nranks_));
   aside.record(after);
+  device_.retire(aside);
 }
 
 // What may be lent, staged, fetched and written past the caches, and what must be copied.
