@@ -86,22 +86,27 @@ bool ScheduleRun::may_exchange(const PlannedStep& step, Slice slice) const {
 
 // The peer's part has come as a loan, or as a message. If that is in exchange, too, each of us puts
 // its own part into both outputs, and what we wait for is there when our loan has been taken.
-// False: our part is kept, and theirs is to be taken as ever.
+// False: our part is kept, and theirs is to be taken as ever. Only what the loan says counts: a
+// slice is a part of it if it came after may_go_whole() had looked.
 bool ScheduleRun::do_exchanged_slice(const PlannedStep& step, Slice slice) {
-  const OwnPart own = std::exchange(own_part_, {});
-  if (result_ == nullptr || slice.bytes != own.bytes) {
+  if (result_ == nullptr) {
+    const OwnPart own = std::exchange(own_part_, {});
     copy_streaming(own.to, own.from, own.bytes);
     return false;
   }
-  for (std::size_t at = 0; at < own.bytes; at += kWrittenAtATime) {
-    const std::size_t now = std::min(kWrittenAtATime, own.bytes - at);
+  const std::byte* const from = own_part_.from + slice.offset;
+  std::byte* const to = own_part_.to + slice.offset;
+  for (std::size_t at = 0; at < slice.bytes; at += kWrittenAtATime) {
+    const std::size_t now = std::min(kWrittenAtATime, slice.bytes - at);
     if (!step.recv->try_begin_writing({result_ + at, now})) {
       throw withdrawn(spec_.rank, spec_.descriptor, step.recv_from);
     }
     const ScopeExit end([&] { step.recv->end_writing(); });
-    copy_streaming_twice(own.to + at, result_ + at, own.from + at, now);
+    copy_streaming_twice(to + at, result_ + at, from + at, now);
   }
   check_still_lent(*step.recv, step.recv_from);
+  if (slice.bytes < slice.rest) return true;
+  own_part_ = {};
   step.recv->release();
   return true;
 }

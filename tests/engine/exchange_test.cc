@@ -89,6 +89,19 @@ TEST_F(Exchange, puts_ones_part_into_both_outputs_and_waits_for_the_peer_to_do_s
   EXPECT_EQ(run.advance(), Task::Progress::kDone);
 }
 
+// Whether a loan may be taken whole is asked before it is looked for.
+TEST_F(Exchange, is_one_also_of_a_loan_that_comes_between_two_looks) {
+  spec.slicing = Slicing(partition_for(Collective::kAllGather, kCount, 1, 2), kCount / 4, 8);
+  lend({0, kCount, 0});
+  recv.hidden_looks = 1;
+  ScheduleRun run(spec);
+  run.advance();
+  EXPECT_EQ(taken, halves(1, 2)) << "the peer's part is the peer's to put there";
+  EXPECT_EQ(recv.result, given);
+  EXPECT_EQ(recv.releases, 1);
+  EXPECT_TRUE(run.only_waits_to_be_taken());
+}
+
 TEST_F(Exchange, is_none_where_the_peer_only_lends) {
   lend({0, kCount});
   run_to_end();

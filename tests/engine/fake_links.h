@@ -67,7 +67,11 @@ struct FakeSend final : SendLink {
 };
 
 struct FakeRecv final : RecvLink {
-  ByteView try_peek() override { return message; }
+  ByteView try_peek() override {
+    if (hidden_looks == 0) return message;
+    --hidden_looks;
+    return {};
+  }
   void release() override {
     released = true;
     ++releases;
@@ -119,6 +123,7 @@ struct FakeRecv final : RecvLink {
   }
 
   Bytes message;
+  int hidden_looks = 0;        // at it, before it comes
   std::vector<Bytes> later;    // what comes once the message is released
   std::size_t bytes_read = 0;  // by the link, which may have a way of its own
   Bytes memory = Bytes(kCount, std::byte{3});
