@@ -2,6 +2,8 @@
 // return; and nothing may be left behind.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -206,8 +208,10 @@ void outlive_the_root(int rank, Board& board) {
   float one = 1;
   require_success(ncclAllReduce(&one, &one, 1, ncclFloat32, ncclSum, comm, stream), "AllReduce");
   stream.finish();
+  post.numbers[0] = ::getpid();
   post.stage = kReady;
   if (rank == 0) {
+    while (board.event_ns == 0) std::this_thread::sleep_for(1ms);  // until all three are seen
     require_success(ncclCommDestroy(comm), "destroy");
     return;
   }
@@ -224,7 +228,10 @@ TEST(Kill, is_noticed_by_who_waits_though_the_root_has_ended) {
   constexpr int kVictim = 2;
   Processes ranks(3, &outlive_the_root);
   ASSERT_TRUE(ranks.wait_for_stage(kReady, 20s));
-  std::this_thread::sleep_for(300ms);  // the root ends
+  ranks.board().event_ns = monotonic_ns();
+  siginfo_t ended = {};
+  const auto root = static_cast<id_t>(ranks.board().posts[0].numbers[0]);
+  ASSERT_EQ(::waitid(P_PID, root, &ended, WEXITED | WNOWAIT), 0) << "it was not ours to wait for";
   ranks.board().go = true;
   std::this_thread::sleep_for(100ms);
   ranks.board().event_ns = monotonic_ns();
