@@ -66,7 +66,9 @@ void CommCall::enter(const char* function, Needs needs) {
   if (needs == Needs::kExists) return;
   const bool may_be_pending = !comm->communicator->joined() ||
                               (needs != Needs::kBegun && !comm->communicator->options().blocking);
-  if (may_be_pending && (in_progress(*comm) || !comm->communicator->ready_or_failed())) {
+  // One that has failed may be ended, although the thread that was making it is not quite done.
+  const bool is_busy = needs != Needs::kBegun && may_be_pending && in_progress(*comm);
+  if (is_busy || (may_be_pending && !comm->communicator->ready_or_failed())) {
     refuse(ErrorCode::kInvalidArgument,
            "Attempt to use communicator before the previous operation returned ncclSuccess");
   }

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <cstring>
 
+#include "src/base/size_literals.h"
+
 #ifdef __x86_64__
 #include <immintrin.h>
-
-#include "src/base/size_literals.h"
 #endif
 
 namespace catenary {

@@ -296,11 +296,11 @@ void RootLine::on_root_lost() {
                                            (root_.host.empty() ? root_address_ : root_.text()) +
                                            ")" + reason + " while the communicator was being made");
   } else {
-    log_notice(-1,
-               format("rank %d: the process of the root (%s), who made the id, has ended. None of "
-                      "its ranks is left; from now on a death is noticed only by who waits for "
-                      "that rank, and not everywhere",
-                      join_.rank, root_.text().c_str()));
+    log_info(Subsystem::kBootstrap, -1,
+             format("rank %d: the process of the root (%s), where the id was made, has ended. None "
+                    "of its ranks is left; from now on who dies is noticed only by who waits for "
+                    "that rank, where the system tells",
+                    join_.rank, root_.text().c_str()));
   }
 }
 

@@ -139,11 +139,11 @@ void Communicator::end_in_flight() noexcept {
     return idle() || device_.executor().try_hold(Condition(yes));
   };
   if (!drive_until(device_, nobody_copies, {Deadline::after_ms(kCopiersWait_ms), nullptr})) {
-    log_notice(
-        device_.ordinal(),
-        format("rank %d is aborted, but for %lld s a thread of this process has been stopped in "
-               "the middle of an operation; it may still read and write the buffers of that",
-               rank_, static_cast<long long>(kCopiersWait_ms / 1000)));
+    log_notice(device_.ordinal(),
+               format("rank %d is aborted, but for %lld s other threads of this process had its "
+                      "device; one may be in the middle of an operation, and still read and write "
+                      "the buffers of that",
+                      rank_, static_cast<long long>(kCopiersWait_ms / 1000)));
   }
   drive_until(device_, [this] { return idle(); }, {Deadline::after_ms(kAbortWait_ms), nullptr});
   const auto is_nobodys = [this] { return open_to_writers_.load(std::memory_order_acquire) == 0; };

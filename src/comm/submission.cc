@@ -218,7 +218,8 @@ void Communicator::set_sharing(Recipe& recipe, RunSpec& spec, const OperationReq
   spec.least_loan = lends ? least_loan_ : SIZE_MAX;
   spec.least_staged = least_staged_;
   recipe.copies_exceed_caches = stores_.copies_exceed_caches(request_bytes);
-  recipe.asks_for_stores = request_bytes >= RecentOutputs::kLeastBytes;
+  recipe.remembers_output = request_bytes >= RecentOutputs::kLeastBytes;
+  recipe.asks_for_stores = recipe.remembers_output || recipe.copies_exceed_caches;
   recipe.touched_bytes = touched_bytes(request, recipe.overlap, rank_, nranks_);
   const auto ranks = static_cast<std::size_t>(nranks_);
   recipe.written_bytes = request_bytes / (gives_each_a_part(request.kind) ? ranks : 1);
@@ -240,7 +241,8 @@ void Communicator::choose_stores(Recipe& recipe, const OperationRequest& request
   const ByteView output(static_cast<const std::byte*>(request.output), recipe.written_bytes);
   const bool exceeds =
       recipe.copies_exceed_caches && !stores_.fit_if_lent(output, recipe.touched_bytes);
-  const bool was_there = !exceeds && stores_.was_there(output, recipe.touched_bytes);
+  const bool was_there =
+      !exceeds && (!recipe.remembers_output || stores_.was_there(output, recipe.touched_bytes));
   const bool sums_alone = request.kind == Collective::kReduce && nranks_ > 2;
   const bool past_caches = exceeds || (!is_input && !was_there && !sums_alone);
   for (RunSpec& spec : recipe.specs) spec.past_caches = past_caches;

@@ -181,7 +181,9 @@ TEST(Abort, of_what_another_thread_destroys_succeeds) {
       std::atomic<bool> destroys{false};
       std::thread destroyer([comm = seat.comm, &destroys] {
         destroys = true;
-        EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+        const ncclResult_t destroyed = ncclCommDestroy(comm);
+        const bool was_late = contains(last_error(), "has already been destroyed");
+        EXPECT_TRUE(destroyed == ncclSuccess || was_late) << last_error();
       });
       while (!destroys) std::this_thread::yield();
       std::this_thread::sleep_for(2ms);

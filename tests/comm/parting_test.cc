@@ -68,6 +68,12 @@ struct PartingOfPolled : WatchedRanks {
   PartingOfPolled() : WatchedRanks(false) {}
 };
 
+TEST_F(PartingOfPolled, ends_although_a_transport_fails_at_last) {
+  seen[0].drain_fails = true;
+  EXPECT_NO_THROW(ranks[0]->part(0));
+  EXPECT_TRUE(ranks[0]->known_failure()) << "what it throws is the communicator's failure";
+}
+
 TEST_F(PartingOfPolled, ends_although_a_transport_fails) {
   for (Seen& each : seen) each.poll_fails = true;
   EXPECT_TRUE(ranks[0]->failure()) << "what it throws is the communicator's failure";

@@ -28,6 +28,7 @@ struct Seen {
   std::atomic<bool> fails{false};  // from now on looking for a message throws
   std::atomic<bool> has_thrown{false};
   std::atomic<bool> poll_fails{false};  // of its transport
+  std::atomic<bool> drain_fails{false};
   void forget() { quiet = loud = rung = 0; }
 };
 struct Counts {
@@ -107,6 +108,10 @@ class WatchedTransport final : public Transport {
   bool poll() override {
     if (seen_.poll_fails) throw_error(ErrorCode::kSystem, "the card is gone");
     return inside_->poll();
+  }
+  bool try_drain() override {
+    if (seen_.drain_fails) throw_error(ErrorCode::kSystem, "the card is gone");
+    return inside_->try_drain();
   }
 
  private:
