@@ -10,6 +10,8 @@
 namespace catenary {
 namespace {
 
+constexpr std::int64_t kWithoutParent_ms = 5000;
+
 struct Choice {
   int color;
   int key;
@@ -48,11 +50,15 @@ std::vector<Bytes> exchange_ids(Communicator& parent, bool leads, const Config& 
   return ids;
 }
 
-// Who is missing may be so because the parent has failed, which says more.
+// Who is missing may be so because the parent has failed, which says more. But it may have failed
+// of a rank that has no part in this, so those who have are given a moment.
 void join_beside(Communicator& child, const UniqueId& id, const TransportFactory& transports,
                  Communicator& parent) {
-  const std::function<bool()> pointless = [&parent] {
-    return parent.is_abandoned() || parent.failure().has_value();
+  std::optional<Deadline> moment;
+  const std::function<bool()> pointless = [&] {
+    if (parent.is_abandoned()) return true;
+    if (!moment && parent.failure()) moment = Deadline::after_ms(kWithoutParent_ms);
+    return moment && moment->passed();
   };
   try {
     child.join(id, transports, &pointless);

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "src/base/scope_exit.h"
 #include "tests/support/crew.h"
 #include "tests/support/rank_group.h"
 
@@ -173,8 +174,13 @@ TEST(Abort, ends_a_shrink_that_waits_for_a_rank_that_never_comes) {
 
 TEST(Abort, of_what_another_thread_destroys_succeeds) {
   for (int round = 0; round < 20; ++round) {
-    run_crew(2, [](Seat& seat) {
-      if (seat.rank == 1) return;
+    std::atomic<bool> is_over{false};  // then rank 1 may leave, which is told to who waits for it
+    run_crew(2, [&is_over](Seat& seat) {
+      if (seat.rank == 1) {
+        while (!is_over) std::this_thread::sleep_for(1ms);
+        return;
+      }
+      const ScopeExit ending([&is_over] { is_over = true; });
       float one = 1;
       require_success(ncclAllReduce(&one, &one, 1, ncclFloat32, ncclSum, seat.comm, seat.stream),
                       "AllReduce");

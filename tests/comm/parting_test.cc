@@ -25,16 +25,19 @@ class Parting : public WatchedRanks {
 TEST_F(Parting, by_an_abort_waits_for_a_thread_in_the_middle_of_an_operation) {
   begin_what_waits();
   std::atomic<bool> copies{false};
+  std::atomic<bool> aborts{false};
   const auto aside = ranks[0]->device().create_stream(true);
   std::thread late([&] {
     aside->enqueue(testing::task_of([&] {
       copies = true;
+      while (!aborts) std::this_thread::yield();
       std::this_thread::sleep_for(400ms);
       copies = false;
     }));
     aside->synchronize();
   });
   while (!copies) std::this_thread::yield();
+  aborts = true;
   ranks[0]->abort();
   EXPECT_FALSE(copies) << "buffers are the user's again while they are copied";
   late.join();
