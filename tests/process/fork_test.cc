@@ -7,7 +7,6 @@
 #include <atomic>
 #include <thread>
 
-#include "src/base/scope_exit.h"
 #include "tests/support/crew.h"
 #include "tests/support/rank_group.h"
 
@@ -33,16 +32,7 @@ int first_that_is_not_refused(ncclComm_t comm) {
 }
 
 TEST(Fork, ends_no_communicator_of_the_parent) {
-  std::atomic<bool> is_over{false};  // then rank 1 may leave, which is told to who waits for it
-  run_crew(2, [&is_over](Seat& seat) {
-    if (seat.rank == 1) {
-      while (!is_over) std::this_thread::sleep_for(1ms);
-      return;
-    }
-    const ScopeExit ending([&is_over] { is_over = true; });
-    float one = 1;
-    require_success(ncclAllReduce(&one, &one, 1, ncclFloat32, ncclSum, seat.comm, seat.stream),
-                    "AllReduce");
+  run_with_an_idle_peer([](Seat& seat) {
     std::atomic<bool> over{false};
     std::thread watchdog([&] {
       ncclResult_t state = ncclSuccess;

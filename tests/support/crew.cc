@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <barrier>
 #include <thread>
 
+#include "src/base/scope_exit.h"
 #include "tests/support/rank_group.h"
 
 namespace catenary::testing {
@@ -40,6 +42,21 @@ void run_crew(int nranks, const std::function<void(Seat&)>& body) {
     require_success(ncclCommDestroy(seat.comm), "ncclCommDestroy");
   });
   for (const std::string& failure : failures) ADD_FAILURE() << failure;
+}
+
+void run_with_an_idle_peer(const std::function<void(Seat&)>& body) {
+  std::atomic<bool> is_over{false};
+  run_crew(2, [&](Seat& seat) {
+    if (seat.rank == 1) {
+      while (!is_over) std::this_thread::sleep_for(milliseconds(1));
+      return;
+    }
+    const ScopeExit ending([&is_over] { is_over = true; });
+    float one = 1;
+    require_success(ncclAllReduce(&one, &one, 1, ncclFloat32, ncclSum, seat.comm, seat.stream),
+                    "AllReduce");
+    body(seat);
+  });
 }
 
 void run_side_by_side(int threads, const std::function<void(int)>& body) {

@@ -42,6 +42,10 @@ struct Seat {
 // seat.comm to null.
 void run_crew(int nranks, const std::function<void(Seat&)>& body);
 
+// Of two ranks: the first has begun a sum, and runs body; the second never begins it, and leaves
+// only after that, since who waits is told of who leaves.
+void run_with_an_idle_peer(const std::function<void(Seat&)>& body);
+
 // The same without communicators: body(rank) in a thread each.
 void run_side_by_side(int threads, const std::function<void(int)>& body);
 
