@@ -45,7 +45,7 @@ struct Recipe {
   Overlap overlap = Overlap::kNone;
   // Where output is stored is asked each time, of what is long enough.
   bool asks_for_stores = false;
-  bool remembers_output = false;
+  bool remembers_output = false;       // whether the caches still hold its place counts, too
   bool copies_exceed_caches = false;   // if it goes through slots, which take a part of them
   std::size_t touched_bytes = 0;       // of the buffers of all ranks
   std::size_t written_bytes = 0;       // of our output
