@@ -2,69 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <span>
 #include <utility>
 
 #include "src/base/copy.h"
 #include "src/base/error.h"
-#include "src/base/rounding.h"
 #include "src/base/scope_exit.h"
-#include "src/base/size_literals.h"
 
 namespace catenary {
-namespace {
-
-// Of what is not scaled first.
-Combination combination_of(const RunSpec& spec) {
-  const Descriptor& operation = spec.descriptor;
-  return {.reduce = spec.kernels->reduce,
-          .fold_streaming = spec.kernels->fold_streaming,
-          .element_bytes = element_bytes(operation.type),
-          .name = combination_name(operation.type, operation.reduction)};
-}
-
-}  // namespace
-
-void ScheduleRun::begin(const RunSpec& spec, const void* input, void* output,
-                        std::uint32_t sequence) {
-  if (spec.stamp == 0 || spec.stamp != spec_.stamp) adopt(spec);
-  spec_.input = static_cast<const std::byte*>(input);
-  spec_.output = static_cast<std::byte*>(output);
-  spec_.past_caches = spec.past_caches;
-  spec_.descriptor.sequence = expected_.sequence = sequence;
-  pass_ = step_ = slice_ = 0;
-  started_ = borrowed_ = copies_input_ = false;
-  input_copy_.reset();
-  staged_ = {};
-  own_part_ = {};
-  waits_for_ = kNobody;
-  awaited_ = nullptr;
-  copying_ = nullptr;
-}
-
-void ScheduleRun::adopt(const RunSpec& spec) {
-  spec_ = spec;
-  element_bytes_ = element_bytes(spec.descriptor.type);
-  element_shift_ = std::countr_zero(element_bytes_);
-  scaled_ = spec.scaling.from != Scaling::From::kNothing;
-  expected_ = spec.descriptor;
-  const Slicing& slicing = spec_.slicing;
-  // An operation on nothing still tells its peers so.
-  passes_ = std::max<std::size_t>(slicing.passes(), 1);
-  const std::size_t longest = slicing.partition().longest_chunk() * element_bytes_;
-  const std::size_t least_helped =
-      spec.kernels != nullptr ? RecvLink::kLeastCombinedTogether : RecvLink::kLeastCopiedTogether;
-  helps_ = spec_.least_loan != SIZE_MAX && longest >= least_helped;
-  combination_ =
-      helps_ && spec.kernels != nullptr && !scaled_ ? combination_of(spec) : Combination();
-  is_lone_ = spec_.plan->chunk_count == 1 && spec_.parts == nullptr && passes_ == 1;
-  if (!is_lone_) return;
-  const Range whole = slicing.partition().chunk(0);
-  is_lone_ = slicing.slices(whole) <= 1;
-  lone_ = {whole.offset * element_bytes_, whole.count * element_bytes_};
-}
 
 Task::Progress ScheduleRun::advance() {
   awaited_ = nullptr;
@@ -193,60 +139,90 @@ bool ScheduleRun::goes_back(const PlannedStep& step) {
 bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first) {
   borrowed_ = false;
   result_ = nullptr;
-  const bool opens_send = first && step.opens_send;
-  const std::byte* received = nullptr;
-  std::byte* passed_on = nullptr;
-  const bool receives = step.recv != nullptr;
-  const bool sends = step.send != nullptr;
-  const std::byte* own = source(step.src, slice);
-  std::byte* kept = target(step.dst, slice);
-  if (receives) {
-    // Not before there is a slot to pass it on in: what is kept may still be needed until then.
-    std::byte* const into = sends || own != nullptr ? nullptr : kept;
-    const bool opens = first && step.opens_recv;
-    received = peek(step, *step.recv, step.recv_from, opens, slice, into).data();
-    if (received == nullptr) return false;
-    const ByteView taken(received, slice.bytes);
-    if (result_ != nullptr && goes_back(step)) return do_returned_slice(step, slice, first, taken);
-    if (own_part_.bytes > 0 && do_exchanged_slice(step, slice)) return true;
+  LongSlice work = {.slice = slice,
+                    .first = first,
+                    .own = source(step.src, slice),
+                    .kept = target(step.dst, slice)};
+  if (step.recv != nullptr) {
+    const Taken taken = take_operand(step, work);
+    if (taken != Taken::kOperand) return taken == Taken::kAll;
   }
-  if (helps_ && borrowed_ && !sends && (own == nullptr || combination_.name != 0)) {
-    if (!take_together(step, {received, slice.bytes}, own, kept)) return false;
+  if (step.send != nullptr && !open_message(step, work)) return false;
+  move_long_slice(step, work);
+  return true;
+}
+
+// Looks for what the peer sent, and does what needs no message of ours.
+ScheduleRun::Taken ScheduleRun::take_operand(const PlannedStep& step, LongSlice& work) {
+  const Slice slice = work.slice;
+  const bool sends = step.send != nullptr;
+  // Not before there is a slot to pass it on in: what is kept may still be needed until then.
+  std::byte* const into = sends || work.own != nullptr ? nullptr : work.kept;
+  const bool opens = work.first && step.opens_recv;
+  const ByteView received = peek(step, *step.recv, step.recv_from, opens, slice, into);
+  if (received.data() == nullptr) return Taken::kNothing;
+  if (result_ != nullptr && goes_back(step)) {
+    return do_returned_slice(step, slice, work.first, received) ? Taken::kAll : Taken::kNothing;
+  }
+  if (own_part_.bytes > 0 && do_exchanged_slice(step, slice)) return Taken::kAll;
+  work.received = received.data();
+  if (helps_ && borrowed_ && !sends && (work.own == nullptr || combination_.name != 0)) {
+    if (!take_together(step, received, work.own, work.kept)) return Taken::kNothing;
     if (is_copied_) {
-      received = kept;
-      own = nullptr;
+      work.received = work.kept;
+      work.own = nullptr;
     }
   }
-  std::optional<Lent> lent = sends ? try_lend(step, slice) : std::nullopt;
-  if (sends && !lent && may_stage(step, slice)) {
+  return Taken::kOperand;
+}
+
+// Opens the message that passes it on, once there is a slot, and decides where the peer will find
+// the data: where they lie, lent or as the link sends them, or in the slot.
+bool ScheduleRun::open_message(const PlannedStep& step, LongSlice& work) {
+  const Slice slice = work.slice;
+  work.lent = try_lend(step, slice);
+  if (!work.lent && may_stage(step, slice)) {
     if (!begin_to_stage(step, slice)) return false;
-    lent = stage(step, slice);
+    work.lent = stage(step, slice);
   }
-  if (sends) {
-    passed_on = acquire(step, opens_send, lent ? lent->message_bytes() : slice.bytes);
-    if (passed_on == nullptr) return false;
+  const bool opens = work.first && step.opens_send;
+  work.slot = acquire(step, opens, work.lent ? work.lent->message_bytes() : slice.bytes);
+  if (work.slot == nullptr) return false;
+  if (!work.lent && may_send_from_memory(step, slice)) {
+    const bool is_input = step.src.buffer == Buffer::kInput;
+    if (computes(work.received, work.own, is_input)) {
+      work.sent_from = work.kept;
+    } else if (!borrowed_) {
+      work.sent_from = work.received != nullptr ? work.received : work.own;
+    }
   }
-  if (lent && lent->is_exchanged) own_part_ = {own, std::exchange(kept, nullptr), slice.bytes};
+  if (work.lent && work.lent->is_exchanged)
+    own_part_ = {work.own, std::exchange(work.kept, nullptr), slice.bytes};
+  return true;
+}
+
+// All is there: computes or copies, sends what open_message() has opened, and gives back what was
+// received.
+void ScheduleRun::move_long_slice(const PlannedStep& step, const LongSlice& work) {
+  const auto& [slice, first, received, own, kept, slot, sent_from, lent] = work;
+  const bool receives = step.recv != nullptr;
+  const bool sends = step.send != nullptr;
+  const bool opens_send = first && step.opens_send;
   const bool is_input = step.src.buffer == Buffer::kInput;
-  const std::byte* whole = nullptr;  // where all that is sent lies, if it need not go to the slot
-  if (sends && !lent && may_send_from_memory(step, slice)) {
-    const std::byte* as_it_is = received != nullptr ? received : own;
-    whole = computes(received, own, is_input) ? kept : borrowed_ ? nullptr : as_it_is;
-  }
-  const bool is_lent_copy = lent && lent->is_copy;
-  std::byte* sent_copy = lent || whole != nullptr ? nullptr : passed_on;
+  std::byte* sent_copy = lent || sent_from != nullptr ? nullptr : slot;
   // The peer reads soon what it is lent, and so does who sends from memory.
-  const bool is_read_soon = kept == whole || (lent && lent->memory.data() == kept);
+  const bool is_read_soon = kept == sent_from || (lent && lent->memory.data() == kept);
   const bool past_caches = spec_.past_caches && step.for_good && !is_read_soon;
   copies_input_ = copies_input_ || (sent_copy != nullptr && own != nullptr && is_input);
   // The own copy is made in the same go, which takes less time than the peer waits longer.
   const bool in_one_go = past_caches && sent_copy != nullptr && kept != own &&
                          !step.send->writes_past_caches(slice.bytes);
-  const bool sends_first = sends && !receives && (step.dst || whole != nullptr) && !scaled_ &&
+  const bool is_lent_copy = lent && lent->is_copy;
+  const bool sends_first = sends && !receives && (step.dst || sent_from != nullptr) && !scaled_ &&
                            !is_lent_copy && !in_one_go;
   if (sends_first) {  // so that the peer need not wait until we have our own copy
     apply(step, nullptr, own, is_input, {.passed_on = sent_copy}, slice.bytes);
-    send(step, opens_send, lent, passed_on, whole, slice.bytes);
+    send(step, opens_send, lent, slot, sent_from, slice.bytes);
     sent_copy = nullptr;
   }
   apply(step, received, own, is_input,
@@ -256,9 +232,8 @@ bool ScheduleRun::do_long_slice(const PlannedStep& step, Slice slice, bool first
          .soon = sent_next(step, slice)},
         slice.bytes);
   if (borrowed_) check_still_lent(*step.recv, step.recv_from);
-  if (sends && !sends_first) send(step, opens_send, lent, passed_on, whole, slice.bytes);
+  if (sends && !sends_first) send(step, opens_send, lent, slot, sent_from, slice.bytes);
   if (receives) release(*step.recv, slice);
-  return true;
 }
 
 // The peer that lent the operand wants the result in its own memory: there it is put, and a word
@@ -460,33 +435,6 @@ inline void ScheduleRun::check_opening(const PlannedStep& step, ByteView message
     if (expected_ == theirs || opening_of(step, peer) == theirs) return;
   }
   throw Disagreement(spec_.rank, opening_of(step, peer), peer, theirs);
-}
-
-void ScheduleRun::take_input() {
-  input_copy_ = std::make_unique_for_overwrite<std::byte[]>(spec_.copied_input);
-  const auto copy_part = [this](std::size_t offset, std::size_t bytes) {
-    std::memcpy(input_copy_.get() + offset, spec_.input + offset, bytes);
-  };
-  if (spec_.parts == nullptr) {
-    copy_part(0, spec_.copied_input);
-  } else {  // what lies between parts need not be memory of the caller's
-    for (const Range& part : spec_.parts->input)
-      copy_part(part.offset * element_bytes_, part.count * element_bytes_);
-  }
-  spec_.input = input_copy_.get();
-}
-
-void ScheduleRun::take_scalar() {
-  std::memcpy(spec_.scaling.value.bits, spec_.scaling.memory, element_bytes_);
-}
-
-// For one pass at a time: passes are disjoint and follow each other.
-void ScheduleRun::take_scratch() {
-  constexpr std::size_t kAlignment = ScratchMemory::kAlignment;
-  const std::size_t longest = spec_.slicing.longest_part() * element_bytes_;
-  scratch_stride_ = round_up(longest, kAlignment);
-  scratch_ = spec_.scratch->at_least(static_cast<std::size_t>(spec_.plan->scratch_count) *
-                                     scratch_stride_);
 }
 
 }  // namespace catenary

@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "src/base/size_literals.h"
 #include "src/collective/partition.h"
 #include "src/device/task.h"
 #include "src/engine/descriptor.h"
@@ -117,6 +118,29 @@ class ScheduleRun {
     std::size_t rest = 0;  // from where it begins to the end of that part
   };
 
+  // What is not copied into a slot, because it stays as it is: lent, or else sent from where it
+  // lies. Of what is kept as well it may be the copy.
+  struct Lent {
+    ByteView memory;
+    std::optional<Loan> loan = {};
+    bool is_copy = false;
+    bool is_exchanged = false;  // for what comes from that peer, if it lends that likewise
+    std::size_t message_bytes() const { return loan ? sizeof *loan : memory.size(); }
+  };
+  // A slice long enough to be lent, on its way through a step.
+  struct LongSlice {
+    Slice slice;
+    bool first = false;  // of the operation
+    const std::byte* received = nullptr;
+    const std::byte* own = nullptr;
+    std::byte* kept = nullptr;
+    std::byte* slot = nullptr;             // of the message that passes it on
+    const std::byte* sent_from = nullptr;  // where the link takes what is sent, if not in the slot
+    std::optional<Lent> lent = {};
+  };
+  // Nothing has come, or there is no room to go on; the operand is there; all is done.
+  enum class Taken : std::uint8_t { kNothing, kOperand, kAll };
+
   void adopt(const RunSpec& spec);
   bool take_together(const PlannedStep& step, ByteView borrowed, const std::byte* own,
                      std::byte* kept);
@@ -127,21 +151,15 @@ class ScheduleRun {
   static bool goes_back(const PlannedStep& step);
   bool do_slice(const PlannedStep& step, Slice slice, bool first);
   bool do_long_slice(const PlannedStep& step, Slice slice, bool first);
+  Taken take_operand(const PlannedStep& step, LongSlice& work);
+  bool open_message(const PlannedStep& step, LongSlice& work);
+  void move_long_slice(const PlannedStep& step, const LongSlice& work);
   bool do_returned_slice(const PlannedStep& step, Slice slice, bool first, ByteView received);
   void compute_for_both(const PlannedStep& step, const std::byte* received, const std::byte* own,
                         std::byte* kept, std::byte* result, std::size_t bytes);
   bool do_short_slice(const PlannedStep& step, Slice slice, bool first);
   bool do_fold_slice(const PlannedStep& step, Slice slice, bool first);
 
-  // What is not copied into a slot, because it stays as it is: lent, or else sent from where it
-  // lies. Of what is kept as well it may be the copy.
-  struct Lent {
-    ByteView memory;
-    std::optional<Loan> loan = {};
-    bool is_copy = false;
-    bool is_exchanged = false;  // for what comes from that peer, if it lends that likewise
-    std::size_t message_bytes() const { return loan ? sizeof *loan : memory.size(); }
-  };
   std::optional<Lent> try_lend(const PlannedStep& step, Slice slice);
   bool may_exchange(const PlannedStep& step, Slice slice) const;
   bool do_exchanged_slice(const PlannedStep& step, Slice slice);
